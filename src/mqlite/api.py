@@ -1,0 +1,427 @@
+"""The operations every queue handle has, sync (`MQ`) and async (`AsyncMQ`), and the
+message handles they return.
+
+In-process queues and HTTP clients satisfy the same protocols and raise the same errors,
+so a program moves from one to the other by changing how it opens the queue.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, Protocol, Unpack, runtime_checkable
+
+from mqlite.durations import Duration, When
+from mqlite.model import (
+    Kind,
+    MessageData,
+    MoveResult,
+    OutMessage,
+    QueueInfo,
+    QueueSettings,
+    QueueStats,
+    ReceiveMode,
+    RenewResult,
+    SettleResult,
+    State,
+    StoreStatus,
+    SubscriptionInfo,
+)
+
+Body = bytes | bytearray | memoryview | str
+Lease = tuple[int, str]
+"""A sequence number and the lock token that holds it."""
+
+
+class BaseMessage(MessageData):
+    """What sync and async messages share. The fields never change after receipt; renewals
+    are reported in results, not written back."""
+
+    queue: str = ""
+
+    @property
+    def lease(self) -> Lease:
+        return self.seq_number, self.lock_token
+
+    @property
+    def text(self) -> str:
+        """The body as UTF-8 text. Raises UnicodeDecodeError."""
+        return self.body.decode()
+
+    def json(self) -> Any:
+        """The body decoded as JSON. Raises ValueError."""
+        return json.loads(self.body)
+
+    @property
+    def enqueued_at(self) -> datetime:
+        return datetime.fromtimestamp(self.enqueued_at_ms / 1000, UTC)
+
+    @property
+    def locked_until(self) -> datetime | None:
+        """When the lease runs out on the broker's clock; None where there is no lease."""
+        if not self.locked_until_ms:
+            return None
+        return datetime.fromtimestamp(self.locked_until_ms / 1000, UTC)
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} {self.queue!r} seq_number={self.seq_number} "
+            f"delivery_count={self.delivery_count} body={len(self.body)} bytes>"
+        )
+
+
+class Message(BaseMessage):
+    """A received message that settles itself through the queue it came from."""
+
+    mq: MQ | None = None
+
+    def complete(self) -> None:
+        """Done: remove it. Raises LockLost."""
+        self._mq.complete(self.queue, *self.lease)
+
+    def abandon(self, delay: Duration = 0) -> None:
+        """Give it back for another delivery, after `delay` or the queue's retry policy; at
+        the delivery limit it is dead-lettered. Raises LockLost."""
+        self._mq.abandon(self.queue, *self.lease, delay=delay)
+
+    def reject(self, reason: str = "", description: str = "") -> None:
+        """Dead-letter it. Raises LockLost."""
+        self._mq.reject(self.queue, *self.lease, reason=reason, description=description)
+
+    def defer(self) -> None:
+        """Set it aside; it comes back only by `receive_deferred`. Raises LockLost."""
+        self._mq.defer(self.queue, *self.lease)
+
+    def renew(self) -> RenewResult:
+        """Extend the lease by the queue's lock duration, never shortening it. Raises
+        LockLost."""
+        return self._mq.renew(self.queue, *self.lease)
+
+    @property
+    def _mq(self) -> MQ:
+        if self.mq is None:
+            raise TypeError("this message was not received from a queue")
+        return self.mq
+
+
+class AsyncMessage(BaseMessage):
+    """A received message that settles itself through the queue it came from."""
+
+    mq: AsyncMQ | None = None
+
+    async def complete(self) -> None:
+        """Done: remove it. Raises LockLost."""
+        await self._mq.complete(self.queue, *self.lease)
+
+    async def abandon(self, delay: Duration = 0) -> None:
+        """Give it back for another delivery, after `delay` or the queue's retry policy; at
+        the delivery limit it is dead-lettered. Raises LockLost."""
+        await self._mq.abandon(self.queue, *self.lease, delay=delay)
+
+    async def reject(self, reason: str = "", description: str = "") -> None:
+        """Dead-letter it. Raises LockLost."""
+        await self._mq.reject(self.queue, *self.lease, reason=reason, description=description)
+
+    async def defer(self) -> None:
+        """Set it aside; it comes back only by `receive_deferred`. Raises LockLost."""
+        await self._mq.defer(self.queue, *self.lease)
+
+    async def renew(self) -> RenewResult:
+        """Extend the lease by the queue's lock duration, never shortening it. Raises
+        LockLost."""
+        return await self._mq.renew(self.queue, *self.lease)
+
+    @property
+    def _mq(self) -> AsyncMQ:
+        if self.mq is None:
+            raise TypeError("this message was not received from a queue")
+        return self.mq
+
+
+@runtime_checkable
+class MQ(Protocol):
+    """A queue handle for sync callers. Safe to share between threads.
+
+    Every call raises InvalidArgument for a bad argument, Unavailable where the store
+    cannot take it now, Closed after `close()`; what else it raises stands with it.
+    """
+
+    def create_queue(
+        self, name: str, *, kind: Kind = "queue", **settings: Unpack[QueueSettings]
+    ) -> None:
+        """Create a queue, or update the settings of one of the same kind.
+
+        Settings of the mqlite contract that are left out take their default, also in an
+        update; the others keep their value. Raises NameConflict."""
+
+    def delete_queue(self, name: str, *, generation: str | None = None) -> None:
+        """Delete an empty plain queue. Without `generation` the present one is looked up
+        once. Raises NotFound, QueueNotEmpty, QueueChanged."""
+
+    def pause_queue(self, name: str) -> None:
+        """Stop claims; everything else goes on. Receivers wait. Raises NotFound."""
+
+    def resume_queue(self, name: str) -> None:
+        """Allow claims again. Raises NotFound."""
+
+    def list_queues(self) -> list[QueueInfo]:
+        """Queues and backing queues, ascending by name."""
+
+    def subscribe(self, topic: str, name: str, *, expr: str = "") -> None:
+        """Create a subscription and its backing queue, or replace its filter. Raises
+        NameConflict."""
+
+    def unsubscribe(self, topic: str, name: str, *, generation: str | None = None) -> None:
+        """Remove a subscription and its empty backing queue. Raises NotFound,
+        QueueNotEmpty, QueueChanged."""
+
+    def list_subscriptions(self) -> list[SubscriptionInfo]:
+        """Subscriptions, ascending by topic, then name."""
+
+    def send(
+        self,
+        queue: str,
+        body: Body = b"",
+        *,
+        at: When | None = None,
+        ttl: Duration | None = None,
+        message_id: str = "",
+        group_id: str = "",
+        subject: str = "",
+        correlation_id: str = "",
+        reply_to: str = "",
+        content_type: str = "",
+        properties: dict[str, str] | None = None,
+        priority: int = 0,
+    ) -> int:
+        """Send one message to a queue or topic; durable when it returns.
+
+        Answers its sequence number (of the last accepting subscription for a topic, 0
+        when none accepted). `at` schedules it, `ttl` counts from when it is visible.
+        Raises NotFound, GroupRequired, MessageTooLarge, DedupConflict."""
+
+    def send_batch(
+        self,
+        queue: str,
+        messages: Iterable[OutMessage | Body],
+        *,
+        at: When | None = None,
+        ttl: Duration | None = None,
+    ) -> list[int]:
+        """Send messages in one transaction; answers one sequence number each.
+
+        A dedup conflict in a batch of two or more is 0 in its slot while the others are
+        sent; any other failure sends nothing. Raises as `send`."""
+
+    def cancel(self, queue: str, seq_number: int) -> None:
+        """Delete a scheduled message that was never delivered. Raises NotFound."""
+
+    def receive(
+        self,
+        queue: str,
+        *,
+        max_messages: int = 1,
+        wait: Duration = 0,
+        mode: ReceiveMode = "peek_lock",
+        attempt_id: str = "",
+    ) -> list[Message]:
+        """Claim up to 256 messages, waiting up to 20 s for the first.
+
+        At-least-once under a lease (`peek_lock`) or at-most-once
+        (`receive_and_delete`). A retry under the same `attempt_id` answers the same
+        batch instead of claiming another. Raises NotFound."""
+
+    def receive_deferred(self, queue: str, seq_numbers: Iterable[int]) -> list[Message]:
+        """Lock deferred messages, up to 256 numbers, in the order given; numbers that are
+        not deferred are skipped. May stop early at 32 MiB of bodies. Raises NotFound."""
+
+    def complete(self, queue: str, seq_number: int, lock_token: str) -> None:
+        """Done: remove the message. Safe to repeat for 30 minutes. Raises LockLost."""
+
+    def complete_batch(self, queue: str, leases: Iterable[Lease | Message]) -> list[SettleResult]:
+        """Complete messages in one transaction; positional results."""
+
+    def abandon(self, queue: str, seq_number: int, lock_token: str, *, delay: Duration = 0) -> None:
+        """Give the message back for another delivery, after `delay` or the queue's retry
+        policy; at the delivery limit it is dead-lettered. Raises LockLost."""
+
+    def reject(
+        self,
+        queue: str,
+        seq_number: int,
+        lock_token: str,
+        *,
+        reason: str = "",
+        description: str = "",
+    ) -> None:
+        """Dead-letter the message; the reason defaults to AppRequested. Raises LockLost."""
+
+    def defer(self, queue: str, seq_number: int, lock_token: str) -> None:
+        """Set the message aside until `receive_deferred`. Raises LockLost."""
+
+    def renew(self, queue: str, seq_number: int, lock_token: str) -> RenewResult:
+        """Extend the lease by the queue's lock duration, never shortening it. Raises
+        NotFound, LockLost."""
+
+    def renew_batch(self, queue: str, leases: Iterable[Lease | Message]) -> list[RenewResult]:
+        """Extend up to 512 leases in one statement; positional results. Raises NotFound."""
+
+    def peek(
+        self,
+        queue: str,
+        *,
+        from_seq: int = 0,
+        state: State | None = None,
+        max_messages: int = 32,
+    ) -> list[MessageData]:
+        """Up to 1000 messages in ascending sequence, without locking. An unknown queue
+        has none."""
+
+    def stats(self, queue: str) -> QueueStats:
+        """Counts by state. Raises NotFound."""
+
+    def redrive(
+        self,
+        queue: str,
+        *,
+        target: str = "",
+        max_messages: int = 0,
+        older_than: Duration = 0,
+        rate_per_second: int = 0,
+    ) -> MoveResult:
+        """Make dead letters active again, here or in the `target` queue, oldest first;
+        0 means no bound. Raises NotFound."""
+
+    def purge(self, queue: str, *, max_messages: int = 0, older_than: Duration = 0) -> MoveResult:
+        """Delete dead letters, oldest first; 0 means no bound. Raises NotFound."""
+
+    def status(self) -> StoreStatus:
+        """A snapshot of the store, without secrets."""
+
+    def close(self) -> None:
+        """Refuse new work, wake long polls, finish what was admitted."""
+
+
+@runtime_checkable
+class AsyncMQ(Protocol):
+    """A queue handle for async callers; the operations of `MQ`, awaited."""
+
+    async def create_queue(
+        self, name: str, *, kind: Kind = "queue", **settings: Unpack[QueueSettings]
+    ) -> None: ...
+
+    async def delete_queue(self, name: str, *, generation: str | None = None) -> None: ...
+
+    async def pause_queue(self, name: str) -> None: ...
+
+    async def resume_queue(self, name: str) -> None: ...
+
+    async def list_queues(self) -> list[QueueInfo]: ...
+
+    async def subscribe(self, topic: str, name: str, *, expr: str = "") -> None: ...
+
+    async def unsubscribe(
+        self, topic: str, name: str, *, generation: str | None = None
+    ) -> None: ...
+
+    async def list_subscriptions(self) -> list[SubscriptionInfo]: ...
+
+    async def send(
+        self,
+        queue: str,
+        body: Body = b"",
+        *,
+        at: When | None = None,
+        ttl: Duration | None = None,
+        message_id: str = "",
+        group_id: str = "",
+        subject: str = "",
+        correlation_id: str = "",
+        reply_to: str = "",
+        content_type: str = "",
+        properties: dict[str, str] | None = None,
+        priority: int = 0,
+    ) -> int: ...
+
+    async def send_batch(
+        self,
+        queue: str,
+        messages: Iterable[OutMessage | Body],
+        *,
+        at: When | None = None,
+        ttl: Duration | None = None,
+    ) -> list[int]: ...
+
+    async def cancel(self, queue: str, seq_number: int) -> None: ...
+
+    async def receive(
+        self,
+        queue: str,
+        *,
+        max_messages: int = 1,
+        wait: Duration = 0,
+        mode: ReceiveMode = "peek_lock",
+        attempt_id: str = "",
+    ) -> list[AsyncMessage]: ...
+
+    async def receive_deferred(
+        self, queue: str, seq_numbers: Iterable[int]
+    ) -> list[AsyncMessage]: ...
+
+    async def complete(self, queue: str, seq_number: int, lock_token: str) -> None: ...
+
+    async def complete_batch(
+        self, queue: str, leases: Iterable[Lease | AsyncMessage]
+    ) -> list[SettleResult]: ...
+
+    async def abandon(
+        self, queue: str, seq_number: int, lock_token: str, *, delay: Duration = 0
+    ) -> None: ...
+
+    async def reject(
+        self,
+        queue: str,
+        seq_number: int,
+        lock_token: str,
+        *,
+        reason: str = "",
+        description: str = "",
+    ) -> None: ...
+
+    async def defer(self, queue: str, seq_number: int, lock_token: str) -> None: ...
+
+    async def renew(self, queue: str, seq_number: int, lock_token: str) -> RenewResult: ...
+
+    async def renew_batch(
+        self, queue: str, leases: Iterable[Lease | AsyncMessage]
+    ) -> list[RenewResult]: ...
+
+    async def peek(
+        self,
+        queue: str,
+        *,
+        from_seq: int = 0,
+        state: State | None = None,
+        max_messages: int = 32,
+    ) -> list[MessageData]: ...
+
+    async def stats(self, queue: str) -> QueueStats: ...
+
+    async def redrive(
+        self,
+        queue: str,
+        *,
+        target: str = "",
+        max_messages: int = 0,
+        older_than: Duration = 0,
+        rate_per_second: int = 0,
+    ) -> MoveResult: ...
+
+    async def purge(
+        self, queue: str, *, max_messages: int = 0, older_than: Duration = 0
+    ) -> MoveResult: ...
+
+    async def status(self) -> StoreStatus: ...
+
+    async def close(self) -> None: ...

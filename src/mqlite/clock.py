@@ -1,0 +1,120 @@
+"""Time as everything that waits sees it, so that a test can move it.
+
+`wait` returns when the event is set or the time has come. A moved `ManualClock` releases
+a wait by setting the caller's event: an event is a poke, never a fact.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from contextlib import suppress
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """The source of time. Safe to share between threads and event loops."""
+
+    def now(self) -> int:
+        """Epoch milliseconds."""
+
+    def wait(self, until: int, event: threading.Event) -> None:
+        """Return when `event` is set or `now()` reaches `until` (epoch ms)."""
+
+    async def wait_async(self, until: int, event: asyncio.Event) -> None:
+        """`wait` for a task of an event loop."""
+
+
+class SystemClock:
+    """Wall time. Sleeping is monotonic; what is left is computed again after any wake."""
+
+    def now(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def wait(self, until: int, event: threading.Event) -> None:
+        while (left := until - self.now()) > 0:
+            if event.wait(min(left / 1000, threading.TIMEOUT_MAX)):
+                return
+
+    async def wait_async(self, until: int, event: asyncio.Event) -> None:
+        while (left := until - self.now()) > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left / 1000):
+                    await event.wait()
+                return
+
+
+class ManualClock:
+    """Time that moves only when told, forwards or backwards."""
+
+    def __init__(self, now: int = 1_700_000_000_000) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._waits: dict[_Wait, int] = {}
+
+    def now(self) -> int:
+        return self._now
+
+    def advance(self, ms: int) -> int:
+        """Move time by `ms` milliseconds and answer what it is now."""
+        return self.set(self._now + ms)
+
+    def set(self, now: int) -> int:
+        with self._lock:
+            self._now = now
+            due = [wait for wait, until in self._waits.items() if until <= now]
+        for wait in due:
+            wait.poke()
+        return now
+
+    @property
+    def waiting(self) -> int:
+        """How many waits time has not released."""
+        return len(self._waits)
+
+    def wait(self, until: int, event: threading.Event) -> None:
+        wait = _Wait(event, None)
+        if self._enter(wait, until):
+            try:
+                event.wait()
+            finally:
+                self._leave(wait)
+
+    async def wait_async(self, until: int, event: asyncio.Event) -> None:
+        wait = _Wait(event, asyncio.get_running_loop())
+        if self._enter(wait, until):
+            try:
+                await event.wait()
+            finally:
+                self._leave(wait)
+
+    def _enter(self, wait: _Wait, until: int) -> bool:
+        with self._lock:
+            if until <= self._now:
+                return False
+            self._waits[wait] = until
+            return True
+
+    def _leave(self, wait: _Wait) -> None:
+        with self._lock:
+            del self._waits[wait]
+
+
+class _Wait:
+    """One wait: the event to poke, and the loop it belongs to if it is asyncio's."""
+
+    __slots__ = ("_event", "_loop")
+
+    def __init__(
+        self, event: threading.Event | asyncio.Event, loop: asyncio.AbstractEventLoop | None
+    ) -> None:
+        self._event = event
+        self._loop = loop
+
+    def poke(self) -> None:
+        if self._loop is None:
+            self._event.set()
+        else:
+            with suppress(RuntimeError):  # its loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(self._event.set)

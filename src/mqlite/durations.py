@@ -1,0 +1,96 @@
+"""Durations and points in time as callers write them, converted to milliseconds.
+
+Numbers are seconds. Strings follow Go's duration syntax with the units `d` (24 hours)
+and `w` (7 days) added.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Final
+
+from mqlite.errors import InvalidArgument
+
+Duration = timedelta | str | int | float
+When = datetime | Duration
+
+MAX_MS: Final = 2**63 - 1
+
+_UNITS_MS: Final = {
+    "ns": Decimal("0.000001"),
+    "us": Decimal("0.001"),
+    "µs": Decimal("0.001"),
+    "μs": Decimal("0.001"),
+    "ms": Decimal(1),
+    "s": Decimal(1000),
+    "m": Decimal(60_000),
+    "h": Decimal(3_600_000),
+    "d": Decimal(86_400_000),
+    "w": Decimal(604_800_000),
+}
+_PIECE: Final = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d|w)")
+_SYNTAX: Final = "use a timedelta, a number of seconds, or text such as '30s', '1.5h' or '1d12h'"
+
+
+def parse_duration(text: str) -> Decimal:
+    """Milliseconds in `text`, exactly.
+
+    An optional sign, then one or more decimal numbers each with a unit of ns, us, ms, s,
+    m, h, d or w; a bare `0` is allowed (source: Go's `time.ParseDuration`, plus d and w).
+    Raises ValueError.
+    """
+    digits = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
+    if digits == "0":
+        return Decimal(0)
+    total = Decimal(0)
+    at = 0
+    while match := _PIECE.match(digits, at):
+        total += Decimal(match[1]) * _UNITS_MS[match[2]]
+        at = match.end()
+    if at == 0 or at != len(digits):
+        raise ValueError(f"invalid duration {text!r}")
+    return -total if text.startswith("-") else total
+
+
+def to_ms(value: Duration, field: str) -> int:
+    """`value` in whole milliseconds, never negative.
+
+    A positive value below one millisecond becomes 1, so that it never turns into "none".
+    Raises InvalidArgument naming `field`.
+    """
+    exact = _exact_ms(value, field)
+    if exact < 0:
+        raise InvalidArgument(f"{field} must not be negative, got {value!r}")
+    if exact > MAX_MS:
+        raise InvalidArgument(f"{field} is too long: {value!r}")
+    return max(int(exact), 1) if exact > 0 else 0
+
+
+def to_epoch_ms(value: When, field: str, now: int) -> int:
+    """`value` as epoch milliseconds; a duration counts from `now`.
+
+    Raises InvalidArgument naming `field`, also for a datetime without a time zone.
+    """
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise InvalidArgument(f"{field} must carry a time zone, got the naive {value!r}")
+        return int(value.timestamp() * 1000)
+    return now + to_ms(value, field)
+
+
+def _exact_ms(value: Duration, field: str) -> Decimal:
+    if isinstance(value, timedelta):
+        return Decimal(value // timedelta(microseconds=1)) / 1000
+    if isinstance(value, str):
+        try:
+            return parse_duration(value)
+        except ValueError:
+            raise InvalidArgument(f"{field} is not a duration: {value!r}; {_SYNTAX}") from None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidArgument(f"{field} is not a duration: {value!r}; {_SYNTAX}")
+    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if not exact.is_finite():
+        raise InvalidArgument(f"{field} is not a duration: {value!r}; {_SYNTAX}")
+    return exact * 1000

@@ -1,0 +1,79 @@
+"""Endpoint strings: how a broker is named on a command line or in an environment."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+
+from mqlite.errors import InvalidArgument
+
+DEFAULT_PORT: Final = 6754
+
+_PLAIN: Final = ("http", "https")
+_OURS: Final = {"mqlite": "http", "mqlites": "https"}
+_EXAMPLES: Final = "http://127.0.0.1:6754, https://mq.example.com or mqlite://token@host"
+
+
+class Endpoint(NamedTuple):
+    """A broker's base URL, and the token that was written into the string, if any.
+
+    Two strings name the same broker exactly when their `base_url` is equal.
+    """
+
+    base_url: str
+    token: str = ""
+
+    def __repr__(self) -> str:
+        return f"Endpoint({without_credentials(self.base_url)!r})"
+
+
+def parse_endpoint(text: str) -> Endpoint:
+    """Read `http(s)://...`, `mqlite://[token@]host[:port]` or `mqlites://...`.
+
+    An http(s) URL keeps everything but trailing slashes. The others carry a token, default
+    to port 6754, and take `?tls=true`; their path is dropped. Raises InvalidArgument,
+    without repeating a credential.
+    """
+    parts = _split(text)
+    if parts.scheme in _PLAIN:
+        return Endpoint(text.rstrip("/"))
+    secure = "true" in parse_qs(parts.query).get("tls", ())
+    scheme = "https" if secure else _OURS[parts.scheme]
+    userinfo, _, hostport = parts.netloc.rpartition("@")
+    if parts.port is None:
+        hostport = f"{hostport.removesuffix(':')}:{DEFAULT_PORT}"
+    return Endpoint(f"{scheme}://{hostport}", unquote(userinfo.partition(":")[0]))
+
+
+def without_credentials(text: str) -> str:
+    """The same string without its user name, password or token."""
+    head, separator, tail = text.partition("://")
+    ends = [at for at in map(tail.find, "/?#") if at >= 0]
+    authority = tail[: min(ends)] if ends else tail
+    host = authority.rpartition("@")[2]
+    return f"{head}{separator}{host}{tail[len(authority) :]}" if separator else text
+
+
+def same_endpoint(one: str, other: str) -> bool:
+    """Whether both strings dial the same base URL; a string that cannot be read dials
+    none."""
+    try:
+        return parse_endpoint(one).base_url == parse_endpoint(other).base_url
+    except InvalidArgument:
+        return False
+
+
+def _split(text: str) -> SplitResult:
+    shown = without_credentials(text)
+    if not (text.isascii() and text.isprintable()) or " " in text:
+        raise InvalidArgument(f"invalid endpoint {shown!r}: expected a URL such as {_EXAMPLES}")
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError:
+        raise InvalidArgument(f"invalid endpoint {shown!r}: bad host or port") from None
+    if parts.scheme not in _PLAIN and parts.scheme not in _OURS:
+        raise InvalidArgument(f"invalid endpoint {shown!r}: expected a URL such as {_EXAMPLES}")
+    if not parts.hostname:
+        raise InvalidArgument(f"invalid endpoint {shown!r}: the host is missing")
+    return parts

@@ -1,0 +1,92 @@
+"""What a name stands for: queues with their settings, topics with their subscriptions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from mqlite.engine.steps import Row, Statement, Steps
+from mqlite.model import Kind, QueueConfig
+
+SETTINGS: Final = QueueConfig.__struct_fields__
+_COLUMNS: Final = ", ".join(("id", "name", "kind", "paused", *SETTINGS))
+_FLAGS: Final = tuple(
+    index for index, name in enumerate(SETTINGS) if name in ("dead_letter_on_expire", "keep_leases")
+)
+
+SELECT_QUEUE: Final = f"SELECT {_COLUMNS} FROM mqlite_queues WHERE name = ? AND deleted_at IS NULL"
+SELECT_QUEUE_BY_ID: Final = (
+    f"SELECT {_COLUMNS} FROM mqlite_queues WHERE id = ? AND deleted_at IS NULL"
+)
+SELECT_QUEUES: Final = (
+    f"SELECT {_COLUMNS} FROM mqlite_queues WHERE deleted_at IS NULL ORDER BY name"
+)
+SELECT_TOPIC: Final = (
+    "SELECT name, queue_id, expr FROM mqlite_subscriptions WHERE topic = ? ORDER BY name"
+)
+
+
+class Queue(msgspec.Struct, frozen=True):
+    """A queue or a subscription's backing queue. `id` is never reused."""
+
+    id: int
+    name: str
+    kind: Kind
+    paused: bool
+    config: QueueConfig
+
+    @property
+    def strict(self) -> bool:
+        return self.config.ordering_mode == "strict_fifo"
+
+    @property
+    def generation(self) -> str:
+        return str(self.id)
+
+    def sort_at(self, visible_at: int) -> int:
+        """What claims sort by between priority and sequence number."""
+        return visible_at if self.config.claim_order == "due_time" else 0
+
+    def line_of(self, group_id: str | None) -> str | None:
+        """The line in which a live message of this group stands, None if in none."""
+        return "" if self.strict else group_id or None
+
+
+class Subscription(msgspec.Struct, frozen=True):
+    name: str
+    queue_id: int
+    expr: str
+
+
+class Topic(msgspec.Struct, frozen=True):
+    """The subscriptions of a topic, in ascending name order; never empty."""
+
+    name: str
+    subscriptions: tuple[Subscription, ...]
+
+
+def queue_from_row(row: Row) -> Queue:
+    id_, name, kind, paused, *settings = row
+    for index in _FLAGS:
+        settings[index] = bool(settings[index])
+    return Queue(
+        id_, name, kind, bool(paused), QueueConfig(**dict(zip(SETTINGS, settings, strict=True)))
+    )
+
+
+def load(name: str) -> Steps[Queue | Topic | None]:
+    """What `name` stands for, from the database. A topic has no row of its own: it is
+    the set of subscriptions that name it."""
+    rows = yield Statement(SELECT_QUEUE, (name,))
+    if rows:
+        return queue_from_row(rows[0])
+    rows = yield Statement(SELECT_TOPIC, (name,))
+    if rows:
+        return Topic(name, tuple(Subscription(*row) for row in rows))
+    return None
+
+
+def load_by_id(id_: int) -> Steps[Queue | None]:
+    rows = yield Statement(SELECT_QUEUE_BY_ID, (id_,))
+    return queue_from_row(rows[0]) if rows else None

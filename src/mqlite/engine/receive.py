@@ -1,0 +1,262 @@
+"""Claiming messages, giving claims back, and fetching deferred messages."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from mqlite.engine import attempts, content, lines, rows
+from mqlite.engine.catalog import Queue
+from mqlite.engine.expiry import expire_active
+from mqlite.engine.names import check_present, no_queue
+from mqlite.engine.steps import (
+    EXPIRY_DUE,
+    LOCK_DUE,
+    NOW,
+    Due,
+    Earliest,
+    Event,
+    Many,
+    Ready,
+    Row,
+    Statement,
+    Steps,
+    operation,
+    resolve_queue,
+)
+from mqlite.errors import InvalidArgument
+from mqlite.model import (
+    MAX_DEFERRED_BATCH,
+    RESPONSE_BODY_BYTES,
+    MessageData,
+    ReceiveMode,
+)
+
+_READY: Final = """
+    queue_id = ? AND state = 'active' AND head = 1 AND (expires_at = 0 OR expires_at > ?)
+    ORDER BY priority DESC, sort_at, seq
+"""
+CLAIM_ONE: Final = f"""
+    UPDATE mqlite_messages
+       SET state = 'locked', locked_until = ?, lock_token = ?, delivery_count = delivery_count + 1
+     WHERE seq = (SELECT seq FROM mqlite_messages WHERE {_READY} LIMIT 1)
+    RETURNING {rows.CLAIMED}
+"""
+SELECT_READY: Final = f"""
+    SELECT seq, body_size, line, payload_id FROM mqlite_messages WHERE {_READY} LIMIT ?
+"""
+LOCK: Final = """
+    UPDATE mqlite_messages
+       SET state = 'locked', locked_until = ?, lock_token = ?, delivery_count = delivery_count + 1
+     WHERE seq = ?
+"""
+SELECT_BY_SEQ: Final = f"""
+    SELECT {rows.CLAIMED} FROM mqlite_messages WHERE seq IN (SELECT value FROM json_each(?))
+"""
+DELETE_BY_SEQ: Final = """
+    DELETE FROM mqlite_messages WHERE seq IN (SELECT value FROM json_each(?))
+"""
+SELECT_DEFERRED: Final = """
+    SELECT seq, body_size FROM mqlite_messages
+     WHERE seq IN (SELECT value FROM json_each(?)) AND queue_id = ? AND state = 'deferred'
+"""
+RELEASE: Final = """
+    UPDATE mqlite_messages
+       SET state = 'active', lock_token = NULL, locked_until = 0, delivery_count = delivery_count - 1
+     WHERE seq = ? AND queue_id = ? AND state = 'locked' AND lock_token = ? AND locked_until > ?
+    RETURNING head
+"""
+
+
+class Claimed(list[MessageData]):
+    """Messages handed to a receiver; `truncated` when the byte budget ended the batch."""
+
+    truncated = False
+
+    def recheck(self, now: int) -> Claimed:
+        """Without the leases that have already run out, with what remains of the others."""
+        live = Claimed(m for m in self if not m.locked_until_ms or m.locked_until_ms > now)
+        live.truncated = self.truncated
+        for message in live:
+            message.lease_ms = max(message.locked_until_ms - now, 0)
+        return live
+
+
+@operation()
+def claim(
+    queue_name: str,
+    limit: int,
+    *,
+    mode: ReceiveMode = "peek_lock",
+    attempt_id: str = "",
+    lease_ms: int = 0,
+) -> Steps[Claimed]:
+    """Claim up to `limit` messages in order of priority, then sequence.
+
+    The answer's bodies stop at 32 MiB, after at least one message. `lease_ms` replaces the
+    queue's lock duration. A retry under the same `attempt_id` answers the first batch.
+    Raises NotFound, InvalidArgument.
+    """
+    check_present(queue_name)
+    queue = yield from resolve_queue(queue_name)
+    if queue is None:
+        raise no_queue(queue_name)
+    now: int = yield NOW
+    if attempt_id:
+        replayed = yield from attempts.replay(queue, attempt_id, mode, now)
+        if replayed is not None:
+            return Claimed(replayed)
+    if queue.paused:
+        return Claimed()
+    if (yield Earliest(EXPIRY_DUE)) <= now:
+        yield from expire_active(queue, now)
+    if mode == "receive_and_delete":
+        claimed = yield from _take(queue, limit, now)
+    else:
+        claimed = yield from _lock_ready(queue, limit, now, now + _lease(queue, lease_ms))
+    if claimed and attempt_id:
+        yield from attempts.record(queue, attempt_id, mode, claimed, now)
+    if len(claimed) == limit or claimed.truncated:
+        yield Ready(queue.id, 1)
+    return claimed
+
+
+def _lease(queue: Queue, lease_ms: int) -> int:
+    return lease_ms or queue.config.lock_duration_ms
+
+
+def _lock_ready(queue: Queue, limit: int, now: int, until: int) -> Steps[Claimed]:
+    if limit == 1:
+        found = yield Statement(CLAIM_ONE, (until, secrets.token_hex(16), queue.id, now))
+        return (yield from _delivered(queue, found, until))
+    ready = yield Statement(SELECT_READY, (queue.id, now, limit))
+    within = _within_budget([row[1] for row in ready])
+    claimed = yield from _lock(queue, [row[0] for row in ready[:within]], until)
+    claimed.truncated = within < len(ready)
+    return claimed
+
+
+def _lock(queue: Queue, seqs: Sequence[int], until: int) -> Steps[Claimed]:
+    if not seqs:
+        return Claimed()
+    yield Many(LOCK, [(until, secrets.token_hex(16), seq) for seq in seqs])
+    found = yield Statement(SELECT_BY_SEQ, (json.dumps(seqs),))
+    return (yield from _delivered(queue, found, until))
+
+
+def _delivered(queue: Queue, found: list[Row], until: int) -> Steps[Claimed]:
+    if not found:
+        return Claimed()
+    found.sort(key=rows.claim_order)
+    claimed = Claimed(map(rows.claimed, found))
+    yield from _count_deliveries(queue, claimed)
+    yield Due(LOCK_DUE, until)
+    return claimed
+
+
+def _count_deliveries(queue: Queue, claimed: Iterable[MessageData]) -> Steps[None]:
+    counts = [message.delivery_count for message in claimed]
+    yield Event("delivered", queue.id, len(counts))
+    again = sum(count > 1 for count in counts)
+    if again:
+        yield Event("redelivered", queue.id, again)
+
+
+def _take(queue: Queue, limit: int, now: int) -> Steps[Claimed]:
+    """Receive-and-delete: take, promote, take again, so that a batch may hold several
+    messages of one line, in order."""
+    taken = Claimed()
+    budget = RESPONSE_BODY_BYTES
+    while len(taken) < limit and budget > 0:
+        ready = yield Statement(SELECT_READY, (queue.id, now, limit - len(taken)))
+        ready = _up_to_first_lined(ready)
+        within = _within_budget([row[1] for row in ready], budget)
+        if not within:
+            break
+        budget -= sum(row[1] for row in ready[:within])
+        taken.extend((yield from _delete(queue, ready[:within])))
+        if within < len(ready):
+            taken.truncated = True
+            break
+    if taken:
+        yield from _count_deliveries(queue, taken)
+        yield Event("receive_deleted", queue.id, len(taken))
+    return taken
+
+
+def _up_to_first_lined(ready: list[Row]) -> list[Row]:
+    """Up to the first message that stands in a line: its follower may come next."""
+    for index, row in enumerate(ready):
+        if row[2] is not None:
+            return ready[: index + 1]
+    return ready
+
+
+def _delete(queue: Queue, ready: list[Row]) -> Steps[list[MessageData]]:
+    seqs = json.dumps([row[0] for row in ready])
+    found = yield Statement(SELECT_BY_SEQ, (seqs,))
+    yield Statement(DELETE_BY_SEQ, (seqs,))
+    for _, _, line, payload_id in ready:
+        yield from content.drop(payload_id)
+        yield from lines.leave(queue.id, line, 1)
+    messages = [rows.claimed(row) for row in sorted(found, key=rows.claim_order)]
+    for message in messages:
+        message.delivery_count += 1
+    return messages
+
+
+def _within_budget(sizes: Sequence[int], budget: int = RESPONSE_BODY_BYTES) -> int:
+    """How many messages fit into the answer; the one that crosses the line still does."""
+    total = 0
+    for count, size in enumerate(sizes):
+        if total >= budget:
+            return count
+        total += size
+    return len(sizes)
+
+
+@operation(settles=True)
+def release(queue_name: str, leases: Sequence[tuple[int, str]], attempt_id: str = "") -> Steps[int]:
+    """Give claims back whose receiver is gone, the delivery uncounted; answers how many were
+    still held."""
+    queue = yield from resolve_queue(queue_name)
+    if queue is None:
+        return 0
+    now: int = yield NOW
+    released = ready = 0
+    for seq, token in leases:
+        found = yield Statement(RELEASE, (seq, queue.id, token, now))
+        released += len(found)
+        ready += sum(row[0] for row in found)
+    if attempt_id:
+        yield from attempts.forget(queue, attempt_id)
+    if ready:
+        yield Ready(queue.id, ready)
+    return released
+
+
+@operation()
+def receive_deferred(queue_name: str, seqs: Sequence[int]) -> Steps[Claimed]:
+    """Lock deferred messages in the order asked for; numbers that are not deferred here are
+    skipped. Stops at 32 MiB of bodies and then says `truncated`. Raises NotFound,
+    InvalidArgument above 256 numbers.
+    """
+    check_present(queue_name)
+    if len(seqs) > MAX_DEFERRED_BATCH:
+        raise InvalidArgument(f"seq_numbers must be at most {MAX_DEFERRED_BATCH} numbers")
+    queue = yield from resolve_queue(queue_name)
+    if queue is None:
+        raise no_queue(queue_name)
+    now: int = yield NOW
+    asked = list(dict.fromkeys(seqs))
+    found = yield Statement(SELECT_DEFERRED, (json.dumps(asked), queue.id))
+    sizes = {row[0]: row[1] for row in found}
+    deferred = [seq for seq in asked if seq in sizes]
+    within = _within_budget([sizes[seq] for seq in deferred])
+    locked = yield from _lock(queue, deferred[:within], now + queue.config.lock_duration_ms)
+    place = {seq: index for index, seq in enumerate(deferred)}
+    locked.sort(key=lambda message: place[message.seq_number])
+    locked.truncated = within < len(deferred)
+    return locked

@@ -1,0 +1,292 @@
+"""Sending to a queue or a topic, scheduling, and cancelling what is scheduled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from mqlite.engine import content, dedup, leaving
+from mqlite.engine.catalog import Queue, Topic
+from mqlite.engine.content import Content
+from mqlite.engine.dedup import Verdicts
+from mqlite.engine.lines import Place
+from mqlite.engine.names import check_present, no_queue
+from mqlite.engine.routing import Routes, route
+from mqlite.engine.steps import (
+    EXPIRY_DUE,
+    NOW,
+    SCHEDULE_DUE,
+    Due,
+    Event,
+    Insert,
+    Operation,
+    QueueById,
+    Ready,
+    Resolve,
+    Row,
+    Statement,
+    Steps,
+    operation,
+    resolve_queue,
+)
+from mqlite.errors import (
+    DedupConflict,
+    GroupRequired,
+    InvalidArgument,
+    MessageTooLarge,
+    NotFound,
+)
+from mqlite.model import MAX_PRIORITY, OutMessage
+
+MAX_TIME: Final = 2**63 - 1
+
+INSERT_MESSAGE: Final = """
+    INSERT INTO mqlite_messages (
+        queue_id, state, head, line, priority, sort_at, visible_at, enqueued_at, ttl_ms, expires_at,
+        group_id, message_id, correlation_id, reply_to, content_type, subject, body_size,
+        payload_id, properties, body
+    ) VALUES (
+        ?, ?,
+        CASE WHEN ? IS NULL THEN 1 ELSE NOT EXISTS (
+            SELECT 1 FROM mqlite_messages WHERE queue_id = ? AND line = ?) END,
+        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+    )
+"""
+COUNT_HEADS: Final = """
+    SELECT count(*) FROM mqlite_messages WHERE seq BETWEEN ? AND ? AND head = 1
+"""
+SELECT_CANCELABLE: Final = """
+    SELECT seq, line, head, payload_id FROM mqlite_messages
+     WHERE seq = ? AND queue_id = ? AND state = 'scheduled' AND delivery_count = 0
+"""
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """What all messages of a call have in common."""
+
+    now: int
+    at: int
+    ttl_ms: int
+
+    @property
+    def visible_at(self) -> int:
+        return self.at or self.now
+
+
+def send(
+    target: str,
+    messages: Sequence[OutMessage],
+    *,
+    at: int = 0,
+    ttl_ms: int = 0,
+    max_bytes: int,
+    routes: Routes | None = None,
+) -> Operation[list[int]]:
+    """Send to a queue or topic in one transaction; answers a sequence number per message.
+
+    `at` (epoch ms, 0: now) schedules. Of a topic's copies the last accepting one is
+    reported, 0 where none accepted. A dedup conflict is 0 in a batch of two or more.
+    Raises InvalidArgument, MessageTooLarge, NotFound, GroupRequired, DedupConflict.
+    """
+    size = sum(len(message.body) for message in messages)
+    steps = partial(_send, target, messages, at, ttl_ms, max_bytes, routes)
+    return Operation("send", steps, size=size)
+
+
+def _send(
+    target: str,
+    messages: Sequence[OutMessage],
+    at: int,
+    ttl_ms: int,
+    max_bytes: int,
+    routes: Routes | None,
+) -> Steps[list[int]]:
+    check_present(target)
+    if at < 0:
+        raise InvalidArgument("the scheduled time must not be negative")
+    for message in messages:
+        _check_message(message, max_bytes)
+    now: int = yield NOW
+    if at and at <= now:
+        raise InvalidArgument("the scheduled time must be in the future")
+    shape = Shape(now, at, ttl_ms)
+    found: Queue | Topic | None = yield Resolve(target)
+    if found is None:
+        raise no_queue(target)
+    if isinstance(found, Topic):
+        return (yield from _send_to_topic(found, messages, shape, routes))
+    verdicts = yield from _admit(found, messages, range(len(messages)), shape)
+    if len(messages) == 1 and verdicts.conflicts:
+        raise _conflict(messages[0])
+    return (yield from _store([(found, verdicts)], messages, shape))
+
+
+def _send_to_topic(
+    topic: Topic, messages: Sequence[OutMessage], shape: Shape, routes: Routes | None
+) -> Steps[list[int]]:
+    if routes is None or routes.topic != topic:
+        routes = route(topic, messages)
+    admitted: list[tuple[Queue, Verdicts]] = []
+    for subscription, indexes in zip(topic.subscriptions, routes.accepted, strict=True):
+        if not indexes:
+            continue
+        queue: Queue = yield QueueById(subscription.queue_id)
+        admitted.append((queue, (yield from _admit(queue, messages, indexes, shape))))
+    if len(messages) == 1 and admitted and all(verdict.conflicts for _, verdict in admitted):
+        raise _conflict(messages[0])
+    return (yield from _store(admitted, messages, shape))
+
+
+def _check_message(message: OutMessage, max_bytes: int) -> None:
+    if len(message.body) > max_bytes:
+        raise MessageTooLarge(
+            f"the body is {len(message.body)} bytes, the limit is {max_bytes} bytes"
+        )
+    if not -MAX_PRIORITY <= message.priority <= MAX_PRIORITY:
+        raise InvalidArgument(f"priority must be {-MAX_PRIORITY} to {MAX_PRIORITY}")
+
+
+def _admit(
+    queue: Queue, messages: Sequence[OutMessage], indexes: Sequence[int], shape: Shape
+) -> Steps[Verdicts]:
+    """Refuse what this queue cannot take, and set aside what it already has."""
+    if queue.config.ordering_mode == "group_fifo":
+        for index in indexes:
+            if not messages[index].group_id:
+                raise GroupRequired(f"queue {queue.name!r} requires a group_id")
+    _expiry(queue, shape)
+    return (yield from dedup.judge(queue, messages, indexes, shape.now))
+
+
+def _expiry(queue: Queue, shape: Shape) -> tuple[int, int]:
+    """The time to live and when it ends. It counts from when the message becomes visible;
+    the queue's default caps it."""
+    default = queue.config.default_ttl_ms
+    ttl = shape.ttl_ms if shape.ttl_ms > 0 else default
+    if default:
+        ttl = min(ttl, default)
+    expires_at = shape.visible_at + ttl if ttl else 0
+    if expires_at > MAX_TIME:
+        raise InvalidArgument("the time to live ends beyond the largest time that can be stored")
+    return ttl, expires_at
+
+
+def _store(
+    admitted: Iterable[tuple[Queue, Verdicts]], messages: Sequence[OutMessage], shape: Shape
+) -> Steps[list[int]]:
+    """Write the new copies queue by queue, each payload once."""
+    admitted = list(admitted)
+    deliveries = [0] * len(messages)
+    for _, verdicts in admitted:
+        for index in verdicts.new:
+            deliveries[index] += 1
+    stored = [index for index, count in enumerate(deliveries) if count]
+    placed = yield from content.place(
+        [messages[index] for index in stored], [deliveries[index] for index in stored]
+    )
+    contents = dict(zip(stored, placed, strict=True))
+    answer = [0] * len(messages)
+    for queue, verdicts in admitted:
+        seqs = yield from _store_in(queue, verdicts, messages, contents, shape)
+        for index, seq in seqs.items():
+            answer[index] = seq
+    return answer
+
+
+def _store_in(
+    queue: Queue,
+    verdicts: Verdicts,
+    messages: Sequence[OutMessage],
+    contents: dict[int, Content],
+    shape: Shape,
+) -> Steps[dict[int, int]]:
+    """Insert the new messages of one queue; answers sequence numbers by index."""
+    seqs: dict[int, int] = dict(verdicts.known)
+    if verdicts.new:
+        ttl_ms, expires_at = _expiry(queue, shape)
+        rows = [
+            _row(queue, messages[index], contents[index], shape, ttl_ms, expires_at)
+            for index in verdicts.new
+        ]
+        keys: list[int] = yield Insert(INSERT_MESSAGE, rows)
+        seqs.update(zip(verdicts.new, keys, strict=True))
+        yield from dedup.remember(queue, verdicts, seqs, shape.now)
+        yield from _announce(queue, rows, keys, shape, expires_at)
+    for index, first in verdicts.repeats.items():
+        seqs[index] = seqs[first]
+    return seqs
+
+
+def _row(
+    queue: Queue,
+    message: OutMessage,
+    where: Content,
+    shape: Shape,
+    ttl_ms: int,
+    expires_at: int,
+) -> Row:
+    line = queue.line_of(message.group_id)
+    visible_at = shape.visible_at
+    return (
+        queue.id,
+        "scheduled" if shape.at else "active",
+        line,
+        queue.id,
+        line,
+        line,
+        message.priority,
+        queue.sort_at(visible_at),
+        visible_at,
+        shape.now,
+        ttl_ms,
+        expires_at,
+        message.group_id or None,
+        message.message_id,
+        message.correlation_id,
+        message.reply_to,
+        message.content_type,
+        message.subject,
+        len(message.body),
+        *where,
+    )
+
+
+def _announce(
+    queue: Queue, rows: list[Row], keys: list[int], shape: Shape, expires_at: int
+) -> Steps[None]:
+    yield Event("enqueued", queue.id, len(keys))
+    if expires_at:
+        yield Due(EXPIRY_DUE, expires_at)
+    if shape.at:
+        yield Event("scheduled", queue.id, len(keys))
+        yield Due(SCHEDULE_DUE, shape.at)
+        return
+    ready = len(keys)
+    if any(row[2] is not None for row in rows):
+        ready = (yield Statement(COUNT_HEADS, (keys[0], keys[-1])))[0][0]
+    if ready:
+        yield Ready(queue.id, ready)
+
+
+def _conflict(message: OutMessage) -> DedupConflict:
+    return DedupConflict(
+        f"message_id {message.message_id!r} was already used with another body "
+        "within the dedup window"
+    )
+
+
+@operation()
+def cancel(queue_name: str, seq: int) -> Steps[None]:
+    """Delete a scheduled message that was never delivered. Raises NotFound."""
+    check_present(queue_name)
+    queue = yield from resolve_queue(queue_name)
+    if queue is None:
+        raise no_queue(queue_name)
+    rows = yield Statement(SELECT_CANCELABLE, (seq, queue.id))
+    if not rows:
+        raise NotFound(f"queue {queue_name!r} has no scheduled message {seq} to cancel")
+    yield from leaving.finish(queue, [Place(*rows[0])], "canceled")
+    yield Event("canceled", queue.id)

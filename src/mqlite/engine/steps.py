@@ -1,0 +1,225 @@
+"""What an operation may ask of the store that runs it.
+
+An operation is a generator: it yields steps and is sent their answers. It does no I/O,
+starts no thread, reads no clock and knows no driver, so one implementation serves sync
+and async callers and every store (the idea is psycopg 3's).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from functools import wraps
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    runtime_checkable,
+)
+
+if TYPE_CHECKING:
+    from mqlite.engine.catalog import Queue, Topic
+
+T = TypeVar("T")
+P = ParamSpec("P")
+Row = tuple[Any, ...]
+
+
+class Statement(NamedTuple):
+    """One SQL statement; answered with its rows, `list[Row]`."""
+
+    sql: str
+    params: Sequence[Any] = ()
+
+
+class Many(NamedTuple):
+    """One SQL statement run once for each row of parameters; answered with None."""
+
+    sql: str
+    rows: Sequence[Sequence[Any]]
+
+
+class Insert(NamedTuple):
+    """An INSERT run once for each row of parameters into a table with an ascending
+    integer key; answered with the new keys, in order."""
+
+    sql: str
+    rows: Sequence[Sequence[Any]]
+
+
+class Now(NamedTuple):
+    """The store's present time; answered with epoch milliseconds."""
+
+
+class Resolve(NamedTuple):
+    """What a name stands for; answered with a `Queue`, a `Topic` or None."""
+
+    name: str
+
+
+class QueueById(NamedTuple):
+    """The live queue with this id; answered with a `Queue` or None."""
+
+    id: int
+
+
+class Earliest(NamedTuple):
+    """The earliest time at which work of this kind can be due, as far as the store knows
+    without looking; 0 where it would have to look."""
+
+    kind: str
+
+
+class Due(NamedTuple):
+    """Work of `kind` falls due at `at` (epoch ms): a lock runs out, a scheduled message
+    becomes visible, a message expires. Published only after the commit."""
+
+    kind: str
+    at: int
+
+
+class Ready(NamedTuple):
+    """`number` messages became claimable in the queue: that many waiting receivers are
+    woken, in order of waiting. Published only after the commit."""
+
+    queue_id: int
+    number: int
+
+
+class Gone(NamedTuple):
+    """The queue is deleted: every receiver that waits on it is woken."""
+
+    queue_id: int
+
+
+class Changed(NamedTuple):
+    """The entity of this name was created, changed or removed: what was known of it is
+    stale from here on, inside this transaction too."""
+
+    name: str
+
+
+class Event(NamedTuple):
+    """A message effect, counted only after the commit that made it true."""
+
+    event: str
+    queue_id: int
+    number: int = 1
+
+
+class Last(NamedTuple):
+    """The operation's last statements: a remote store may commit in the same round trip."""
+
+    step: Statement | tuple[Statement, ...]
+
+
+NOW: Final = Now()
+LOCK_DUE: Final = "lock"
+SCHEDULE_DUE: Final = "schedule"
+EXPIRY_DUE: Final = "expiry"
+
+Effect = Due | Ready | Gone | Changed | Event
+Step = (
+    Statement
+    | tuple[Statement, ...]
+    | Many
+    | Insert
+    | Now
+    | Resolve
+    | QueueById
+    | Earliest
+    | Effect
+    | Last
+)
+Steps = Generator[Step, Any, T]
+
+
+class Operation(Generic[T]):
+    """A bounded transaction, ready to be run by any store, more than once if need be.
+
+    `size` is its weight in bytes for admission. `settles` marks what may use the part of
+    the pending budget that sends cannot fill. `reads` marks one that writes nothing.
+    """
+
+    __slots__ = ("name", "reads", "settles", "size", "start")
+
+    def __init__(
+        self,
+        name: str,
+        start: Callable[[], Steps[T]],
+        *,
+        size: int = 0,
+        settles: bool = False,
+        reads: bool = False,
+    ) -> None:
+        self.name = name
+        self.start = start
+        self.size = size
+        self.settles = settles
+        self.reads = reads
+
+    def __repr__(self) -> str:
+        return f"<Operation {self.name}>"
+
+
+def operation(
+    *, settles: bool = False, reads: bool = False
+) -> Callable[[Callable[P, Steps[T]]], Callable[P, Operation[T]]]:
+    """Turn a generator function into one that answers the `Operation` to be run."""
+
+    def decorate(function: Callable[P, Steps[T]]) -> Callable[P, Operation[T]]:
+        @wraps(function)
+        def prepared(*args: P.args, **kwargs: P.kwargs) -> Operation[T]:
+            return Operation(
+                function.__name__,
+                lambda: function(*args, **kwargs),
+                settles=settles,
+                reads=reads,
+            )
+
+        return prepared
+
+    return decorate
+
+
+def resolve_queue(name: str) -> Steps[Queue | None]:
+    """The queue or backing queue of this name; a topic is no queue."""
+    from mqlite.engine.catalog import Queue
+
+    found: Queue | Topic | None = yield Resolve(name)
+    return found if isinstance(found, Queue) else None
+
+
+class Pause(NamedTuple):
+    """A plan's wish to be left alone for `ms` milliseconds; answered with None."""
+
+    ms: int
+
+
+Plan = Generator[Operation[Any] | Pause, Any, T]
+"""Work that is long or waits: each operation it yields is a transaction of its own,
+answered with its result; between two of them the plan can be cancelled."""
+
+
+class Pass(NamedTuple):
+    """A maintenance pass. It runs at least every `every_ms`, and when work of the `due`
+    kind falls due. A pass with a `due` kind emits, where it finds more work, a `Due` for
+    the earliest: what it leaves unsaid is taken for absent."""
+
+    name: str
+    every_ms: int
+    start: Callable[[], Plan[Any]]
+    due: str | None = None
+
+
+@runtime_checkable
+class Recheck(Protocol):
+    """A result that is a claim about the future, checked again after its commit."""
+
+    def recheck(self, now: int) -> Self:
+        """What still holds at `now` (epoch ms)."""
