@@ -6,14 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mqlite.api import (
         MQ as MQ,
-    )
-    from mqlite.api import (
         AsyncMessage as AsyncMessage,
-    )
-    from mqlite.api import (
         AsyncMQ as AsyncMQ,
-    )
-    from mqlite.api import (
         Message as Message,
     )
     from mqlite.broker.serve import (
@@ -21,119 +15,47 @@ if TYPE_CHECKING:
     )
     from mqlite.embedded import (
         AsyncEmbedded as AsyncEmbedded,
-    )
-    from mqlite.embedded import (
         Embedded as Embedded,
-    )
-    from mqlite.embedded import (
         configure as configure,
-    )
-    from mqlite.embedded import (
         open as open,
-    )
-    from mqlite.embedded import (
         open_async as open_async,
-    )
-    from mqlite.embedded import (
         outbox as outbox,
     )
     from mqlite.errors import (
         Canceled as Canceled,
-    )
-    from mqlite.errors import (
         Closed as Closed,
-    )
-    from mqlite.errors import (
         DatabaseLocked as DatabaseLocked,
-    )
-    from mqlite.errors import (
         DedupConflict as DedupConflict,
-    )
-    from mqlite.errors import (
         GroupRequired as GroupRequired,
-    )
-    from mqlite.errors import (
         InTransaction as InTransaction,
-    )
-    from mqlite.errors import (
         InvalidArgument as InvalidArgument,
-    )
-    from mqlite.errors import (
         LockLost as LockLost,
-    )
-    from mqlite.errors import (
         MessageTooLarge as MessageTooLarge,
-    )
-    from mqlite.errors import (
         MqliteError as MqliteError,
-    )
-    from mqlite.errors import (
         NameConflict as NameConflict,
-    )
-    from mqlite.errors import (
         NotFound as NotFound,
-    )
-    from mqlite.errors import (
         OutcomeUnknown as OutcomeUnknown,
-    )
-    from mqlite.errors import (
         PermissionDenied as PermissionDenied,
-    )
-    from mqlite.errors import (
         QueueChanged as QueueChanged,
-    )
-    from mqlite.errors import (
         QueueNotEmpty as QueueNotEmpty,
-    )
-    from mqlite.errors import (
         SchemaMismatch as SchemaMismatch,
-    )
-    from mqlite.errors import (
         TransactionClosed as TransactionClosed,
-    )
-    from mqlite.errors import (
         TransactionNotWritable as TransactionNotWritable,
-    )
-    from mqlite.errors import (
         Unauthenticated as Unauthenticated,
-    )
-    from mqlite.errors import (
         Unavailable as Unavailable,
-    )
-    from mqlite.errors import (
         Unsupported as Unsupported,
-    )
-    from mqlite.errors import (
         WrongProcess as WrongProcess,
     )
     from mqlite.model import (
         MessageData as MessageData,
-    )
-    from mqlite.model import (
         MoveResult as MoveResult,
-    )
-    from mqlite.model import (
         OutMessage as OutMessage,
-    )
-    from mqlite.model import (
         QueueConfig as QueueConfig,
-    )
-    from mqlite.model import (
         QueueInfo as QueueInfo,
-    )
-    from mqlite.model import (
         QueueStats as QueueStats,
-    )
-    from mqlite.model import (
         RenewResult as RenewResult,
-    )
-    from mqlite.model import (
         SettleResult as SettleResult,
-    )
-    from mqlite.model import (
         StoreStatus as StoreStatus,
-    )
-    from mqlite.model import (
         SubscriptionInfo as SubscriptionInfo,
     )
 

@@ -20,29 +20,28 @@ class Clock(Protocol):
         """Epoch milliseconds."""
 
     def wait(self, until: int, event: threading.Event) -> None:
-        """Return when `event` is set or `now()` reaches `until` (epoch ms)."""
+        """Return when `event` is set or it has become `until` (epoch ms)."""
 
     async def wait_async(self, until: int, event: asyncio.Event) -> None:
         """`wait` for a task of an event loop."""
 
 
 class SystemClock:
-    """Wall time. Sleeping is monotonic; what is left is computed again after any wake."""
+    """Wall time, which may jump. Sleeping is monotonic: a wait lasts as long as was left when
+    it began, and whoever waits computes again what is left then."""
 
     def now(self) -> int:
         return time.time_ns() // 1_000_000
 
     def wait(self, until: int, event: threading.Event) -> None:
-        while (left := until - self.now()) > 0:
-            if event.wait(min(left / 1000, threading.TIMEOUT_MAX)):
-                return
+        left = max(0, until - self.now()) / 1000
+        event.wait(min(left, threading.TIMEOUT_MAX))
 
     async def wait_async(self, until: int, event: asyncio.Event) -> None:
-        while (left := until - self.now()) > 0:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(left / 1000):
-                    await event.wait()
-                return
+        left = max(0, until - self.now()) / 1000
+        with suppress(TimeoutError):
+            async with asyncio.timeout(left):
+                await event.wait()
 
 
 class ManualClock:

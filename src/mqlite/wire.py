@@ -9,6 +9,7 @@ and batch results travel as they are (`mqlite.model`).
 from __future__ import annotations
 
 import binascii
+from collections.abc import Iterable
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
@@ -403,12 +404,23 @@ def decode(decoder: msgspec.json.Decoder[RequestType], body: bytes | bytearray) 
         raise InvalidArgument("the request is nested too deeply") from None
 
 
-def out_message(message: WireMessage, max_bytes: int, field: str) -> OutMessage:
-    """The message to send. Raises MessageTooLarge, InvalidArgument naming `field`."""
-    text = message.body
+def out_messages(messages: Iterable[WireMessage], max_bytes: int) -> list[OutMessage]:
+    """The messages to send. Raises as `out_message`, naming the message."""
+    out: list[OutMessage] = []
+    try:
+        for message in messages:
+            out.append(out_message(message, max_bytes))
+    except (InvalidArgument, MessageTooLarge) as problem:
+        raise type(problem)(f"messages[{len(out)}].{problem}") from None
+    return out
+
+
+def out_message(message: WireMessage, max_bytes: int) -> OutMessage:
+    """The message to send. Raises MessageTooLarge, InvalidArgument."""
+    body = message.body
     properties = message.properties
     return OutMessage(
-        body=decode_body(text, max_bytes, field) if text else b"",
+        body=decode_body(body, max_bytes) if body else b"",
         message_id=message.message_id or "",
         group_id=message.group_id or "",
         subject=message.subject or "",
@@ -436,22 +448,22 @@ def wire_message(message: OutMessage) -> WireMessage:
     )
 
 
-def decode_body(text: str, max_bytes: int, field: str) -> bytes:
+def decode_body(text: str, max_bytes: int) -> bytes:
     """Base64 with the standard alphabet and padding; CR and LF are ignored, and so are
     bits left over in the last group.
 
     Raises MessageTooLarge from the length of the text, before anything is decoded, and
-    InvalidArgument naming `field`.
+    InvalidArgument.
     """
     if "\n" in text or "\r" in text:
         text = text.replace("\r", "").replace("\n", "")
     size = len(text) // 4 * 3 - text.count("=", -2)
     if size > max_bytes:
-        raise MessageTooLarge(f"{field} is {size} bytes, the limit is {max_bytes} bytes")
+        raise MessageTooLarge(f"body is {size} bytes, the limit is {max_bytes} bytes")
     try:
         body = binascii.a2b_base64(text, strict_mode=True)
     except ValueError as problem:
-        raise InvalidArgument(f"{field} is not base64: {str(problem).lower()}") from None
+        raise InvalidArgument(f"body is not base64: {str(problem).lower()}") from None
     if len(body) != size:  # strict_mode lets padding pass that no group asked for
-        raise InvalidArgument(f"{field} is not base64: the padding is wrong")
+        raise InvalidArgument("body is not base64: the padding is wrong")
     return body

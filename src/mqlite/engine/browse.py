@@ -10,12 +10,15 @@ from mqlite.engine.names import check_present, no_queue
 from mqlite.engine.steps import NOW, Row, Statement, Steps, operation, resolve_queue
 from mqlite.model import RESPONSE_BODY_BYTES, STATES, MessageData, QueueStats
 
+_SEQ: Final = {state: "seq" for state in STATES} | {"locked": "+seq"}
+# Locked rows are indexed by deadline only, which every claim pays for; so few are locked at
+# a time that sorting them here is cheaper. The plus keeps the planner off the whole table.
 SELECT_SIZES: Final = {
     state: f"""
     SELECT seq, body_size FROM mqlite_messages
-     WHERE queue_id = ? AND state = '{state}' AND seq >= ? ORDER BY seq LIMIT ?
+     WHERE queue_id = ? AND state = '{state}' AND {seq} >= ? ORDER BY {seq} LIMIT ?
     """
-    for state in STATES
+    for state, seq in _SEQ.items()
 }
 SELECT_MESSAGES: Final = f"""
     SELECT {rows.PEEKED} FROM mqlite_messages
@@ -28,7 +31,7 @@ COUNT: Final = {
 OLDEST: Final = {
     state: f"""
     SELECT enqueued_at FROM mqlite_messages
-     WHERE queue_id = ? AND state = '{state}' ORDER BY seq LIMIT 1
+     WHERE queue_id = ? AND state = '{state}' ORDER BY {_SEQ[state]} LIMIT 1
     """
     for state in ("active", "locked")
 }

@@ -12,22 +12,19 @@ CHUNK: Final = 1000
 SELECT_WIDEST_WINDOW: Final = """
     SELECT coalesce(max(dedup_window_ms), 0) FROM mqlite_queues WHERE deleted_at IS NULL
 """
-DELETE_DEDUP: Final = """
-    DELETE FROM mqlite_dedup WHERE (queue_id, key) IN (
-        SELECT queue_id, key FROM mqlite_dedup WHERE seen_at <= ? ORDER BY seen_at LIMIT ?)
-    RETURNING 1
+SELECT_DEDUP: Final = """
+    SELECT queue_id, key FROM mqlite_dedup WHERE seen_at <= ? ORDER BY seen_at LIMIT ?
 """
-DELETE_RECEIPTS: Final = """
-    DELETE FROM mqlite_receipts WHERE (seq, digest) IN (
-        SELECT seq, digest FROM mqlite_receipts WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)
-    RETURNING 1
+DELETE_DEDUP: Final = "DELETE FROM mqlite_dedup WHERE queue_id = ? AND key = ?"
+SELECT_RECEIPTS: Final = """
+    SELECT seq, digest FROM mqlite_receipts WHERE expires_at <= ? ORDER BY expires_at LIMIT ?
 """
-DELETE_ATTEMPTS: Final = """
-    DELETE FROM mqlite_attempts WHERE (queue_id, attempt_id) IN (
-        SELECT queue_id, attempt_id FROM mqlite_attempts
-         WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)
-    RETURNING 1
+DELETE_RECEIPT: Final = "DELETE FROM mqlite_receipts WHERE seq = ? AND digest = ?"
+SELECT_ATTEMPTS: Final = """
+    SELECT queue_id, attempt_id FROM mqlite_attempts
+     WHERE expires_at <= ? ORDER BY expires_at LIMIT ?
 """
+DELETE_ATTEMPT: Final = "DELETE FROM mqlite_attempts WHERE queue_id = ? AND attempt_id = ?"
 SELECT_RETAINED_TOO_LONG: Final = """
     SELECT f.seq, f.payload_id FROM mqlite_queues AS q
       JOIN mqlite_finished AS f
@@ -65,16 +62,24 @@ def forget_duplicates(limit: int = CHUNK) -> Steps[int]:
     queue has one; answers how many."""
     now: int = yield NOW
     widest = (yield Statement(SELECT_WIDEST_WINDOW))[0][0]
-    return len((yield Statement(DELETE_DEDUP, (now - widest, limit))))
+    return (yield from _prune(SELECT_DEDUP, DELETE_DEDUP, now - widest, limit))
 
 
 @operation()
 def forget_requests(limit: int = CHUNK) -> Steps[int]:
     """Prune settlement receipts and receive attempts that have expired; answers how many."""
     now: int = yield NOW
-    receipts = yield Statement(DELETE_RECEIPTS, (now, limit))
-    attempts = yield Statement(DELETE_ATTEMPTS, (now, limit))
-    return max(len(receipts), len(attempts))
+    receipts = yield from _prune(SELECT_RECEIPTS, DELETE_RECEIPT, now, limit)
+    attempts = yield from _prune(SELECT_ATTEMPTS, DELETE_ATTEMPT, now, limit)
+    return max(receipts, attempts)
+
+
+def _prune(select: str, delete: str, until: int, limit: int) -> Steps[int]:
+    """Delete by key: a DELETE over a list of two-column keys would walk the first column."""
+    rows = yield Statement(select, (until, limit))
+    if rows:
+        yield Many(delete, rows)
+    return len(rows)
 
 
 @operation()

@@ -25,7 +25,9 @@ DEMOTE: Final = """
 """
 COUNT_READY: Final = """
     SELECT count(*) FROM (
-        SELECT 1 FROM mqlite_messages WHERE queue_id = ? AND state = 'active' AND head = 1 LIMIT ?
+        SELECT 1 FROM mqlite_messages
+         WHERE queue_id = ? AND state = 'active' AND head = 1
+         ORDER BY priority DESC, sort_at, seq LIMIT ?
     )
 """
 TO_STRICT: Final = tuple(

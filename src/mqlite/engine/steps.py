@@ -19,7 +19,6 @@ from typing import (
     Protocol,
     Self,
     TypeVar,
-    runtime_checkable,
 )
 
 if TYPE_CHECKING:
@@ -217,7 +216,6 @@ class Pass(NamedTuple):
     due: str | None = None
 
 
-@runtime_checkable
 class Recheck(Protocol):
     """A result that is a claim about the future, checked again after its commit."""
 

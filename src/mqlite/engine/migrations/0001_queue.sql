@@ -82,19 +82,20 @@ CREATE TABLE mqlite_messages (
     body                    BLOB    NOT NULL
 ) STRICT;
 
+-- An index with the state as its last column answers a count without looking at the rows.
 CREATE INDEX mqlite_messages_ready ON mqlite_messages (queue_id, priority DESC, sort_at, seq)
     WHERE state = 'active' AND head = 1;
-CREATE INDEX mqlite_messages_active ON mqlite_messages (queue_id, seq)
+CREATE INDEX mqlite_messages_active ON mqlite_messages (queue_id, seq, state)
     WHERE state = 'active';
-CREATE INDEX mqlite_messages_locked ON mqlite_messages (locked_until, queue_id)
+CREATE INDEX mqlite_messages_locked ON mqlite_messages (locked_until, queue_id, state)
     WHERE state = 'locked';
 CREATE INDEX mqlite_messages_due ON mqlite_messages (visible_at)
     WHERE state = 'scheduled';
-CREATE INDEX mqlite_messages_scheduled ON mqlite_messages (queue_id, seq)
+CREATE INDEX mqlite_messages_scheduled ON mqlite_messages (queue_id, seq, state)
     WHERE state = 'scheduled';
-CREATE INDEX mqlite_messages_deferred ON mqlite_messages (queue_id, seq)
+CREATE INDEX mqlite_messages_deferred ON mqlite_messages (queue_id, seq, state)
     WHERE state = 'deferred';
-CREATE INDEX mqlite_messages_dead ON mqlite_messages (queue_id, seq)
+CREATE INDEX mqlite_messages_dead ON mqlite_messages (queue_id, seq, state)
     WHERE state = 'dead_lettered';
 CREATE INDEX mqlite_messages_expiry ON mqlite_messages (expires_at)
     WHERE expires_at > 0 AND state <> 'dead_lettered';

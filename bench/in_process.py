@@ -1,0 +1,163 @@
+"""The queue in a program beside a bare `sqlite3` loop of the same statements and commits."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness import Result, print_table, queue_on_disk, ratio_of_rates
+
+import mqlite
+from mqlite.engine.receipts import INSERT_RECEIPT
+from mqlite.engine.receive import CLAIM_ONE
+from mqlite.engine.send import INSERT_MESSAGE
+from mqlite.engine.settle import COMPLETE
+
+BODY = b"x" * 256
+NOW = 1_700_000_000_000
+LATER = NOW * 2
+ROW = (
+    1,
+    "active",
+    None,
+    1,
+    None,
+    None,
+    0,
+    0,
+    NOW,
+    NOW,
+    0,
+    0,
+    None,
+    *[""] * 5,
+    len(BODY),
+    None,
+    "",
+    BODY,
+)
+
+
+class Bare:
+    """What a program would write by hand: no queue, the same statements."""
+
+    def __init__(self, path: Path) -> None:
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        self._cursor = connection.cursor()
+
+    def send(self, times: int) -> None:
+        execute = self._cursor.execute
+        for _ in range(times):
+            execute("BEGIN IMMEDIATE")
+            execute(INSERT_MESSAGE, ROW)
+            execute("COMMIT")
+
+    def receive_and_complete(self, times: int) -> None:
+        execute, fetchall = self._cursor.execute, self._cursor.fetchall
+        for _ in range(times):
+            execute("BEGIN IMMEDIATE")
+            execute(CLAIM_ONE, (LATER, secrets.token_hex(16), 1, NOW))
+            row = fetchall()[0]
+            execute("COMMIT")
+            execute("BEGIN IMMEDIATE")
+            execute(COMPLETE, (row[0], 1, row[7], NOW))
+            fetchall()
+            execute(INSERT_RECEIPT, (row[0], secrets.token_bytes(16), LATER))
+            execute("COMMIT")
+
+    def send_batch(self, times: int) -> None:
+        for _ in range(times):
+            self._cursor.execute("BEGIN IMMEDIATE")
+            self._cursor.executemany(INSERT_MESSAGE, [ROW] * 64)
+            self._cursor.execute("SELECT last_insert_rowid()").fetchone()
+            self._cursor.execute("COMMIT")
+
+
+class Queue:
+    def __init__(self, mq: mqlite.Embedded) -> None:
+        self._mq = mq
+
+    def send(self, times: int) -> None:
+        for _ in range(times):
+            self._mq.send("q", BODY)
+
+    def receive_and_complete(self, times: int) -> None:
+        for _ in range(times):
+            (message,) = self._mq.receive("q")
+            message.complete()
+
+    def send_batch(self, times: int) -> None:
+        batch = [BODY] * 64
+        for _ in range(times):
+            self._mq.send_batch("q", batch)
+
+
+@contextmanager
+def bare_on_disk() -> Iterator[Bare]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "mq.db"
+        with mqlite.open(str(path)) as mq:
+            mq.create_queue("q")
+        yield Bare(path)
+
+
+@contextmanager
+def busy_thread() -> Iterator[None]:
+    """Python code that never waits, beside the measured one."""
+    stop = False
+
+    def spin() -> None:
+        while not stop:
+            pass
+
+    thread = threading.Thread(target=spin)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop = True
+        thread.join()
+
+
+def measure(scale: float = 1.0, label: str = "") -> list[Result]:
+    with bare_on_disk() as bare, queue_on_disk() as (mq, _):
+        queue = Queue(mq)
+        sends = max(int(1500 * scale), 20)
+        bare.send(sends), queue.send(sends)
+        return [
+            ratio_of_rates(f"send{label}", bare.send, queue.send, times=sends, least=0.6),
+            ratio_of_rates(
+                f"receive and complete{label}",
+                bare.receive_and_complete,
+                queue.receive_and_complete,
+                times=max(int(1000 * scale), 20),
+                least=0.6,
+            ),
+            ratio_of_rates(
+                f"send_batch of 64{label}",
+                bare.send_batch,
+                queue.send_batch,
+                times=max(int(50 * scale), 5),
+                least=0.5,
+            ),
+        ]
+
+
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    results = measure()
+    with busy_thread():
+        beside = measure(0.01, ", beside a CPU-bound thread")
+    print_table([*results, *beside])
+
+
+if __name__ == "__main__":
+    main()

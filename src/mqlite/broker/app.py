@@ -1,0 +1,191 @@
+"""The broker as a plain ASGI 3 callable, to serve on its own or to mount under a prefix.
+
+The order of checks is part of the contract: CORS preflight, authentication, path and
+method, admission, size, decoding, and then the engine.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from mqlite import wire
+from mqlite.broker import discovery
+from mqlite.broker.asgi import (
+    JSON,
+    RESPOND,
+    TEXT,
+    Header,
+    Receive,
+    Scope,
+    Send,
+    local_path,
+)
+from mqlite.broker.auth import Authenticator, Tokens
+from mqlite.broker.budget import Budget
+from mqlite.broker.call import Call
+from mqlite.broker.cors import Cors
+from mqlite.broker.limits import Limits
+from mqlite.broker.polls import Polls
+from mqlite.broker.requestlog import RequestLog
+from mqlite.broker.routes import ROUTES, Route
+from mqlite.errors import Closed, MqliteError, NotFound, Unavailable, Unsupported
+
+if TYPE_CHECKING:
+    from mqlite.embedded.core import Core
+
+LOGGER: Final = logging.getLogger("mqlite.broker")
+_INTERNAL: Final = wire.encode(wire.ErrorBody("internal", "internal server error"))
+_LARGE_ANSWER: Final = 256 * 1024
+_MAX_MESSAGE: Final = 1000
+
+
+class Answer(msgspec.Struct, frozen=True, gc=False):
+    status: int
+    body: bytes
+    kind: Header = JSON
+    more: tuple[Header, ...] = ()
+
+
+class Broker:
+    """Answers the mqlite.v1 contract from one queue. Serves one event loop.
+
+    `cors` is the allowed origin, None for none.
+    """
+
+    def __init__(
+        self, core: Core, tokens: Tokens, *, cors: str | None = None, limits: Limits | None = None
+    ) -> None:
+        """Raises InvalidArgument for unusable tokens or origin."""
+        self.core = core
+        self.auth = Authenticator(tokens)
+        self.cors = Cors(cors)
+        self.limits = limits or Limits()
+        self.budget = Budget(self.limits)
+        self.polls = Polls(self.budget, self.limits.polls)
+        self.log = RequestLog()
+        self._draining = False
+        self._started = time.monotonic()
+
+    @property
+    def uptime_ms(self) -> int:
+        return int((time.monotonic() - self._started) * 1000)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the queue below takes no more work."""
+        return self.core.closing
+
+    def drain(self) -> None:
+        """Refuse new operations and end the long polls. Called on the broker's loop."""
+        self._draining = True
+        self.polls.end_all()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+        else:
+            await send({"type": "websocket.close"})
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "OPTIONS" and self.cors.on:
+            await self.cors.preflight(send)
+            return
+        started = time.perf_counter()
+        path = local_path(scope)
+        call = Call(self, scope, receive)
+        try:
+            self.auth.check(path, scope["headers"])
+            route = ROUTES.get(path)
+            answer = await self._operation(route, call) if route else self._open(path, call)
+        except Exception as problem:
+            answer = _refusal(problem, call)
+        await self._send(answer, scope, send)
+        self.log.add(path, answer.status, call.notes, time.perf_counter() - started, call.quiet)
+
+    def _open(self, path: str, call: Call) -> Answer:
+        """What is no operation."""
+        if path == "/":
+            prefix = call.scope.get("root_path", "").rstrip("/")
+            return Answer(200, discovery.card(ROUTES, auth=self.auth.on, prefix=prefix))
+        if path == discovery.HEALTH_PATH:
+            return Answer(200, discovery.HEALTHY, TEXT)
+        raise NotFound(f"no such path: {path}")
+
+    async def _operation(self, route: Route, call: Call) -> Answer:
+        if call.scope["method"] != "POST":
+            raise Unsupported("POST is the only method of this path")
+        if self._draining or self.closed:
+            raise Closed("the broker is stopping")
+        budget = self.budget
+        share = budget.enter(route.settles)
+        try:
+            request = None
+            if route.decoder is not None:
+                body = await call.body(budget, share, self.limits.request_bytes)
+                request = wire.decode(route.decoder, body)
+            return Answer(200, wire.encode(await route.handler(call, request)))
+        finally:
+            budget.leave(call.held)
+
+    async def _send(self, answer: Answer, scope: Scope, send: Send) -> None:
+        body = answer.body
+        # A fresh list each time: a middleware around us may add to it.
+        headers = [answer.kind, (b"content-length", b"%d" % len(body)), *self.cors.headers]
+        headers += answer.more
+        if len(body) > _LARGE_ANSWER:
+            await self._send_large(answer.status, headers, body, send)
+            return
+        respond = scope.get(RESPOND)
+        if respond is not None and respond(answer.status, headers, body):
+            return
+        try:
+            await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+            await send({"type": "http.response.body", "body": body})
+        except OSError:
+            LOGGER.debug("the client was gone before its answer")
+
+    async def _send_large(
+        self, status: int, headers: list[Header], body: bytes, send: Send
+    ) -> None:
+        """Send an answer that counts as pending until the client has taken it: the last
+        event waits for that, so what slow readers hold up is bounded."""
+        self.budget.bytes += len(body)
+        try:
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        except OSError:
+            LOGGER.debug("the client was gone before its answer")
+        finally:
+            self.budget.bytes -= len(body)
+
+
+def _refusal(problem: Exception, call: Call) -> Answer:
+    """The error envelope. What nobody foresaw is logged here and told to nobody."""
+    if not isinstance(problem, MqliteError) or problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        LOGGER.error("unexpected failure of %r", local_path(call.scope), exc_info=problem)
+        call.notes += ("code", "internal")
+        return Answer(500, _INTERNAL)
+    call.notes += ("code", problem.code)
+    more: tuple[Header, ...] = ()
+    if isinstance(problem, Unavailable) and problem.retry_after is not None:
+        more = ((b"retry-after", b"%d" % problem.retry_after),)
+    # A name in the text may be as long as the request was.
+    body = wire.encode(wire.ErrorBody(problem.code, str(problem)[:_MAX_MESSAGE]))
+    return Answer(problem.status, body, JSON, more)
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    """For servers that insist; nothing here depends on it."""
+    while True:
+        event = await receive()
+        await send({"type": f"{event['type']}.complete"})
+        if event["type"] == "lifespan.shutdown":
+            return

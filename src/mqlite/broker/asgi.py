@@ -1,0 +1,43 @@
+"""The ASGI 3 vocabulary the rooms of the broker share."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final
+
+Scope = MutableMapping[str, Any]
+Event = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Event]]
+Send = Callable[[Event], Awaitable[None]]
+Header = tuple[bytes, bytes]
+
+RESPOND: Final = "mqlite.respond"
+"""Where our own server leaves a `Respond` in the scope; others do not."""
+
+Respond = Callable[[int, list[Header], bytes], bool]
+"""Send a small answer in one write. False where it must go by events after all."""
+
+JSON: Final[Header] = (b"content-type", b"application/json")
+TEXT: Final[Header] = (b"content-type", b"text/plain; charset=utf-8")
+
+
+def local_path(scope: Scope) -> str:
+    """The path below the prefix the application is mounted under.
+
+    Current servers leave the prefix in `path`, older ones took it off.
+    """
+    path: str = scope["path"]
+    if not scope.get("root_path"):
+        return path
+    prefix = scope["root_path"].rstrip("/")
+    if prefix and path.startswith(prefix) and path[len(prefix) : len(prefix) + 1] in ("", "/"):
+        path = path[len(prefix) :]
+    return path or "/"
+
+
+def header(scope: Scope, name: bytes) -> bytes | None:
+    """The first header of this (lower-case) name."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return bytes(value)
+    return None

@@ -1,0 +1,148 @@
+"""The HTTP server: uvicorn, made to stop the way a broker must."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Callable
+from types import FrameType
+from typing import Final
+
+import uvicorn
+
+from mqlite.broker.app import Broker
+from mqlite.broker.connection import BrokerConfig, Connection
+from mqlite.broker.limits import Deadlines
+from mqlite.errors import InvalidArgument
+
+_BACKLOG: Final = 2048
+
+
+class BrokerServer(uvicorn.Server):
+    """Serves a broker until a signal arrives, the queue closes, or `should_exit` is set.
+
+    Then it accepts nothing new, ends the long polls, and finishes what was admitted. A
+    second signal ends it at once. A signal is not raised again afterwards: a stop that was
+    asked for is a success.
+    """
+
+    def __init__(
+        self, broker: Broker, deadlines: Deadlines, ready: Callable[[], None] | None = None
+    ) -> None:
+        self.broker = broker
+        self._deadlines = deadlines
+        self._ready = ready
+        self._sweeper: asyncio.Task[None] | None = None
+        super().__init__(_config(broker, deadlines))
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self._sweeper = asyncio.create_task(self._sweep())
+        if self._ready is not None:
+            self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.broker.drain()
+        try:
+            await super().shutdown(sockets=sockets)
+        finally:
+            if self._sweeper is not None:
+                self._sweeper.cancel()
+            # What is cut off now must not be answered as a failure of the application.
+            self._abort_all()
+            self.broker.log.flush()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or self.broker.closed
+
+    async def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(self._deadlines.sweep)
+            now = loop.time()
+            if self.force_exit:
+                self._abort_all()
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Connection):
+                    connection.check(now)
+
+    def _abort_all(self) -> None:
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+
+
+def _config(broker: Broker, deadlines: Deadlines) -> BrokerConfig:
+    config = BrokerConfig(
+        broker,
+        http=Connection,
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=deadlines.idle,  # type: ignore[arg-type]  # a timer takes fractions
+        timeout_graceful_shutdown=deadlines.grace,  # type: ignore[arg-type]
+        backlog=_BACKLOG,
+    )
+    config.deadlines = deadlines
+    config.common_headers = broker.cors.headers
+    return config
+
+
+def bind(addr: str) -> socket.socket:
+    """Listen on `host:port`, `[v6]:port` or `:port` (every interface); port 0 picks one.
+
+    Raises InvalidArgument for text that is no address, OSError saying which address could
+    not be taken and why.
+    """
+    host, port = _parse(addr)
+    try:
+        if not host and socket.has_dualstack_ipv6():
+            return socket.create_server(
+                ("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True
+            )
+        family, target = _resolve(host, port)
+        return socket.create_server(target, family=family, backlog=_BACKLOG)
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+        raise OSError(problem.errno, f"cannot listen on {addr}: {reason}") from None
+
+
+def _parse(addr: str) -> tuple[str, int]:
+    host, separator, port = addr.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        separator = ""
+    if not separator or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise InvalidArgument(f"addr must be host:port or :port, got {addr!r}")
+    return host, int(port)
+
+
+def _resolve(host: str, port: int) -> tuple[int, tuple[str, int]]:
+    """The first address of the name, version 4 before version 6."""
+    if not host:
+        return socket.AF_INET, ("", port)
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    found.sort(key=lambda info: info[0] != socket.AF_INET)
+    family, _, _, _, target = found[0]
+    return family, (str(target[0]), port)
+
+
+def is_loopback(listener: socket.socket) -> bool:
+    return ipaddress.ip_address(listener.getsockname()[0]).is_loopback
+
+
+def url_of(listener: socket.socket) -> str:
+    """Where a client on this machine reaches it."""
+    host, port = listener.getsockname()[:2]
+    address = ipaddress.ip_address(host)
+    if address.is_unspecified:
+        return f"http://127.0.0.1:{port}"
+    return f"http://[{host}]:{port}" if address.version == 6 else f"http://{host}:{port}"

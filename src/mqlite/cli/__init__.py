@@ -1,0 +1,147 @@
+"""The `mqlite` command: which commands there are, and what their outcome means to a shell."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final, NamedTuple
+
+import mqlite
+from mqlite.cli import streams
+
+OK: Final = 0
+FAILED: Final = 1
+MISUSED: Final = 2
+
+
+class Entry(NamedTuple):
+    """A command in the usage text; its target, `module.name`, is imported only
+    when it runs."""
+
+    name: str
+    target: str
+    summary: str
+
+
+GROUPS: Final[dict[str, tuple[Entry, ...]]] = {
+    "Messages": (
+        Entry("send", "messages.send", "send a message, or many, to a queue or topic"),
+        Entry("receive", "receive.receive", "receive messages and complete what was printed"),
+        Entry("peek", "messages.peek", "browse messages without locking them"),
+        Entry("schedule", "messages.schedule", "send a message for later delivery"),
+        Entry("cancel", "messages.cancel", "delete a scheduled message"),
+        Entry(
+            "receive-deferred",
+            "receive.receive_deferred",
+            "lock deferred messages by sequence number",
+        ),
+    ),
+    "Settling": (
+        Entry("complete", "settle.complete", "done: remove a locked message"),
+        Entry("abandon", "settle.abandon", "give a locked message back for another delivery"),
+        Entry("reject", "settle.reject", "dead-letter a locked message"),
+        Entry("defer", "settle.defer", "set a locked message aside"),
+        Entry("renew", "settle.renew", "extend the lease of a locked message"),
+    ),
+    "Queues and topics": (
+        Entry("create-queue", "queues.create_queue", "create a queue, or change its settings"),
+        Entry("delete-queue", "queues.delete_queue", "delete an empty queue"),
+        Entry("pause", "queues.pause", "stop deliveries from a queue; it still accepts messages"),
+        Entry("resume", "queues.resume", "deliver from a paused queue again"),
+        Entry("list", "queues.list_queues", "list queues and subscriptions"),
+        Entry("metrics", "queues.metrics", "count the messages of a queue by state"),
+        Entry("subscribe", "topics.subscribe", "create a subscription, or replace its filter"),
+        Entry("create-subscription", "topics.subscribe", "the same as subscribe"),
+        Entry("unsubscribe", "topics.unsubscribe", "delete a subscription and its empty queue"),
+        Entry(
+            "list-subscriptions",
+            "topics.list_subscriptions",
+            "list subscriptions with topic and filter",
+        ),
+    ),
+    "Dead letters": (
+        Entry("redrive", "deadletters.redrive", "make dead letters active again"),
+        Entry("purge-dlq", "deadletters.purge_dlq", "delete dead letters"),
+    ),
+    "Operation": (
+        Entry("serve", "serve.serve", "run a broker on the database"),
+        Entry("status", "maintenance.status", "describe the store"),
+        Entry(
+            "vacuum", "maintenance.vacuum", "give free space in the database file back to the disk"
+        ),
+        Entry("version", "", "print the version"),
+        Entry("help", "", "print this text"),
+    ),
+}
+COMMANDS: Final = {entry.name: entry for group in GROUPS.values() for entry in group}
+
+_META: Final = {
+    **dict.fromkeys(("version", "-v", "-version", "--version"), "version"),
+    **dict.fromkeys(("help", "-h", "-help", "--help"), "help"),
+}
+_INTRODUCTION: Final = """\
+Usage: mqlite <command> [flags] [arguments]
+
+A durable message queue on one SQLite file. Commands open the database named by
+MQLITE_DB (default file:./mq.db); with MQLITE_ENDPOINT or --endpoint they talk to
+a running broker instead. 'mqlite <command> -h' lists the flags of a command.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and answer its exit code: 0, 1 (it failed) or 2 (it was misused)."""
+    streams.prepare()
+    try:
+        code = _dispatch(list(sys.argv[1:] if argv is None else argv))
+        streams.flush()
+    except KeyboardInterrupt:
+        return _failed("interrupted")
+    except streams.OutputLost as lost:
+        streams.discard_output()
+        return _failed(str(lost))
+    except streams.CommandError as error:
+        return _failed(str(error))
+    return code
+
+
+def _dispatch(args: list[str]) -> int:
+    if not args:
+        return _misused("no command given")
+    name, *rest = args
+    if name in _META:
+        return _meta(_META[name], rest)
+    if name not in COMMANDS:
+        return _misused(f"unknown command {name!r}")
+    module, _, attribute = COMMANDS[name].target.partition(".")
+    from mqlite.cli import command
+
+    return command.run(getattr(import_module(f"mqlite.cli.{module}"), attribute), name, rest)
+
+
+def _meta(name: str, rest: list[str]) -> int:
+    if rest:
+        return _failed(f"{name} takes no arguments, got {rest[0]!r}")
+    streams.write(f"mqlite {mqlite.__version__}\n" if name == "version" else usage())
+    return OK
+
+
+def _failed(message: str) -> int:
+    streams.error(message)
+    return FAILED
+
+
+def _misused(problem: str) -> int:
+    streams.error(problem)
+    streams.write(usage())
+    return MISUSED
+
+
+def usage() -> str:
+    """The text of `mqlite help`; it names every command."""
+    lines = [_INTRODUCTION]
+    for title, entries in GROUPS.items():
+        lines.append(f"{title}:")
+        lines.extend(f"  {entry.name:<20} {entry.summary}" for entry in entries)
+        lines.append("")
+    return "\n".join(lines)

@@ -1,0 +1,95 @@
+"""Commands on the store as a whole: status, vacuum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import mqlite
+from mqlite.cli.command import flag, store_command
+from mqlite.cli.connect import Session
+from mqlite.cli.environment import open_embedded
+from mqlite.cli.output import Progress
+from mqlite.cli.streams import CommandError
+from mqlite.wire import StatusResponse
+
+_MIB: Final = 1024 * 1024
+
+
+@store_command("status", help="Describe the store: where it is, its size, what it holds.")
+def status(session: Session) -> None:
+    report = _report(session)
+    if session.out.json:
+        session.out.document(report)
+        return
+    for label, value in _facts(report, broker=bool(session.target.endpoint)):
+        session.out.line(f"{label + ':':<15}{value}")
+
+
+@store_command(
+    "vacuum",
+    help="Give free space in the database file back to the disk. Local only: stop the broker"
+    " first.",
+)
+@flag("--full", help="rewrite the whole file, which locks it meanwhile")
+def vacuum(session: Session, full: bool | None) -> None:
+    if session.target.endpoint:
+        raise CommandError("vacuum works on the local database file, not through an endpoint")
+    with closing(open_embedded()) as mq, Progress() as progress:
+        store = mq.status()
+        progress.show(f"vacuuming {_mib(store.db_size_bytes)}")
+        mq.vacuum(full=bool(full))
+    # Only closing folds the write-ahead log back into the file.
+    before, after = store.db_size_bytes, _footprint(store.location)
+    freed, grew = max(before - after, 0), max(after - before, 0)
+    if session.out.json:
+        session.out.document(
+            {
+                "action": "vacuum",
+                "before_bytes": before,
+                "after_bytes": after,
+                "freed_bytes": freed,
+                "grew_bytes": grew,
+            }
+        )
+        return
+    change = f"grew by {_mib(grew)}" if grew else f"freed {_mib(freed)}"
+    kind = "full" if full else "incremental"
+    session.out.ok(f"{kind} vacuum {_mib(before)} -> {_mib(after)} ({change})")
+
+
+def _report(session: Session) -> StatusResponse:
+    if session.target.endpoint:
+        with closing(session.open_client()) as client:
+            return client.broker_status()
+    with closing(open_embedded()) as mq:
+        return StatusResponse.of(mq.status(), version=mqlite.__version__, uptime_ms=0, auth=False)
+
+
+def _facts(report: StatusResponse, *, broker: bool) -> Iterator[tuple[str, str]]:
+    if report.version:
+        yield "version", report.version
+    yield "backend", report.backend
+    yield "location", report.location
+    yield "schema", report.schema_version
+    yield "ping", f"{report.ping_ms}ms" if report.ping_ms >= 0 else "failed"
+    if not report.remote and report.db_size_bytes:
+        yield "size", _mib(report.db_size_bytes)
+    yield "queues", str(report.queues)
+    yield "subscriptions", str(report.subscriptions)
+    if broker:
+        yield "uptime", f"{report.uptime_ms // 1000}s"
+        yield "auth", "on" if report.auth else "off"
+    for warning in report.warnings:
+        yield "warning", warning
+
+
+def _footprint(location: str) -> int:
+    files = (Path(location + suffix) for suffix in ("", "-wal", "-shm"))
+    return sum(file.stat().st_size for file in files if file.exists())
+
+
+def _mib(size: int) -> str:
+    return f"{size / _MIB:.2f} MiB"

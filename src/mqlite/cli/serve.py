@@ -1,0 +1,194 @@
+"""`mqlite serve`: the broker, its settings, and what it says when it starts."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import logging
+import os
+import secrets
+import shlex
+import shutil
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+import mqlite
+from mqlite.cli import environment, streams
+from mqlite.cli.command import command, flag, option
+from mqlite.cli.streams import CommandError
+
+if TYPE_CHECKING:
+    from mqlite.embedded import Embedded
+
+DEFAULT_ADDR: Final = ":6754"
+
+_OFF: Final = ("", "off", "false", "0")
+_SWITCHES: Final = (*_OFF, "on", "true", "1")
+
+
+class Auth(NamedTuple):
+    """The tokens to accept, or "off"; `generated` is one made up for this run."""
+
+    tokens: list[str] | Literal["off"]
+    generated: str = ""
+
+    def __repr__(self) -> str:
+        return f"Auth({'off' if self.tokens == 'off' else len(self.tokens)})"
+
+
+@command("serve", help="Run a broker on the database of MQLITE_DB until it is stopped.")
+@option("--addr", help="address to listen on (or MQLITE_ADDR; default :6754)")
+@flag("--insecure-allow-remote", help="without auth, accept connections from other machines")
+@flag("--metrics", help="not available in this version")
+@option("--diagnostic-log", metavar="path", help="not available in this version")
+def serve(
+    addr: str | None,
+    insecure_allow_remote: bool | None,
+    metrics: bool | None,
+    diagnostic_log: str | None,
+) -> None:
+    address = listen_address(addr, os.environ.get("MQLITE_ADDR"))
+    auth = broker_auth(os.environ.get("MQLITE_TOKENS"))
+    if auth.tokens == "off" and not (insecure_allow_remote or is_loopback(address)):
+        raise CommandError(
+            f"refusing to serve on {address} with MQLITE_TOKENS=off: other machines could reach"
+            " it. Use --addr 127.0.0.1:6754, or --insecure-allow-remote"
+        )
+    refuse_what_is_not_there(metrics, diagnostic_log)
+    from mqlite.broker.cors import origin_setting
+
+    cors = origin_setting(os.environ.get("MQLITE_CORS"), auth=auth.tokens != "off")
+    _log_to_stderr()
+    with closing(environment.open_embedded(environment.retention())) as mq:
+        _run(mq, address, auth, cors, bool(insecure_allow_remote))
+
+
+def _run(mq: Embedded, address: str, auth: Auth, cors: str | None, allow_remote: bool) -> None:
+    from mqlite.broker.serve import serve as serve_broker
+
+    status = mq.status()
+    streams.note(f"mqlite {mqlite.__version__} on {address}, {status.backend} {status.location}")
+    streams.note(
+        f"auth: {'off' if auth.tokens == 'off' else 'bearer tokens'}, CORS: {cors or 'off'}"
+    )
+    for warning in status.warnings:
+        streams.warn(warning)
+    try:
+        serve_broker(
+            mq,
+            address,
+            tokens=auth.tokens,
+            cors=cors,
+            insecure_allow_remote=allow_remote,
+            ready=lambda url: _announce(url, auth),
+        )
+    except ImportError as error:
+        raise CommandError(str(error)) from None
+    except OSError as error:
+        raise CommandError(_cannot_listen(address, error)) from None
+
+
+def _announce(url: str, auth: Auth) -> None:
+    """Say that connections are accepted, and what to type next where nobody has chosen a
+    token yet. The token is printed here and nowhere else."""
+    streams.note(f"ready: {url}")
+    if auth.generated:
+        streams.note(
+            "\nIn another terminal:\n\n"
+            f"  export MQLITE_ENDPOINT={url} MQLITE_TOKEN={auth.generated}\n"
+            f"  {_curl()}\n"
+            f"  {_program()} send jobs hello\n"
+        )
+
+
+def _curl() -> str:
+    return (
+        'curl -d \'{"name":"jobs"}\' -H "Authorization: Bearer $MQLITE_TOKEN"'
+        ' "$MQLITE_ENDPOINT/mqlite.v1.AdminService/CreateQueue"'
+    )
+
+
+def _program() -> str:
+    """How to call this program from another shell."""
+    path = os.path.abspath(sys.argv[0])
+    if os.path.basename(path) == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m mqlite"
+    return "mqlite" if shutil.which("mqlite") == path else shlex.quote(path)
+
+
+def listen_address(flag: str | None, setting: str | None) -> str:
+    """The address by precedence; one that was given blank is an error, not the default."""
+    for name, value in (("--addr", flag), ("MQLITE_ADDR", setting)):
+        if value is not None:
+            if not value.strip():
+                raise CommandError(f"{name} is blank; give an address such as 127.0.0.1:6754")
+            return value.strip()
+    return DEFAULT_ADDR
+
+
+def broker_auth(setting: str | None) -> Auth:
+    """MQLITE_TOKENS: unset or blank makes up a token, `off` disables, else a comma list."""
+    value = (setting or "").strip()
+    if not value:
+        token = f"mqk_{secrets.token_hex(32)}"
+        return Auth([token], token)
+    if value.lower() == "off":
+        return Auth("off")
+    tokens = [token.strip() for token in value.split(",") if token.strip()]
+    if not tokens:
+        raise CommandError("MQLITE_TOKENS holds no token; unset it to have one made, or use 'off'")
+    return Auth(tokens)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine can reach `address`; any name but localhost may be more."""
+    host = address.rpartition(":")[0].removeprefix("[").removesuffix("]")
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def refuse_what_is_not_there(metrics: bool | None, diagnostic_log: str | None) -> None:
+    """Raise CommandError where a documented setting asks for what this version has not got:
+    a monitor or a log that is silently missing is worse than a broker that does not start."""
+    switch = os.environ.get("MQLITE_METRICS", "").strip().lower()
+    if switch not in _SWITCHES:
+        raise CommandError("MQLITE_METRICS must be on, true, 1, off, false or 0")
+    if metrics or (metrics is None and switch not in _OFF):
+        raise _missing("--metrics" if metrics else "MQLITE_METRICS", "the /metrics endpoint")
+    if _is_set(os.environ.get("MQLITE_MONITOR_TOKENS")):
+        raise _missing("MQLITE_MONITOR_TOKENS", "monitor tokens")
+    if diagnostic_log is not None:
+        if _is_set(diagnostic_log):
+            raise _missing("--diagnostic-log", "the diagnostic log")
+    elif _is_set(os.environ.get("MQLITE_DIAGNOSTIC_LOG")):
+        raise _missing("MQLITE_DIAGNOSTIC_LOG", "the diagnostic log")
+
+
+def _is_set(value: str | None) -> bool:
+    return (value or "").strip().lower() not in ("", "off")
+
+
+def _missing(setting: str, what: str) -> CommandError:
+    return CommandError(
+        f"{setting} asks for {what}, which this version does not have; unset it or set it to off"
+    )
+
+
+def _cannot_listen(address: str, problem: OSError) -> str:
+    if problem.errno == errno.EADDRINUSE:
+        return f"{address} is in use; is another broker running? Choose another with --addr"
+    return problem.strerror or str(problem)
+
+
+def _log_to_stderr() -> None:
+    from mqlite.broker.requestlog import LineFormatter
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LineFormatter(color=sys.stderr.isatty()))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)

@@ -1,0 +1,188 @@
+"""What the sync queue, the async queue and the broker share: one store, one engine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from mqlite.durations import to_ms
+from mqlite.embedded.calls import Calls
+from mqlite.embedded.joining import Joined
+from mqlite.embedded.options import Options
+from mqlite.engine import browse, receive, sweeps
+from mqlite.engine.catalog import Queue
+from mqlite.engine.names import no_queue
+from mqlite.engine.receive import Claimed
+from mqlite.engine.retention import Bounds
+from mqlite.engine.steps import Operation, Plan
+from mqlite.errors import InvalidArgument
+from mqlite.model import MAX_MESSAGE_BYTES, ReceiveMode, StoreStatus
+from mqlite.stores.callers import recognise, same_file
+from mqlite.stores.plans import Stop, drive, drive_async
+from mqlite.stores.sqlite import SqliteStore
+
+T = TypeVar("T")
+
+
+class Core:
+    """An open queue. Owns its store; safe to share between threads and event loops."""
+
+    def __init__(self, store: SqliteStore, bounds: Bounds, max_message_bytes: int) -> None:
+        self.store = store
+        self.clock = store.clock
+        self.max_message_bytes = max_message_bytes
+        self.calls = Calls(self.clock, max_message_bytes)
+        self.drive(sweeps.recover())
+        store.maintain_with(sweeps.passes(bounds))
+
+    @classmethod
+    def open(cls, database: str | os.PathLike[str], options: Options) -> Core:
+        """See `mqlite.open`."""
+        max_message_bytes = options.get("max_message_bytes", MAX_MESSAGE_BYTES)
+        if max_message_bytes <= 0:
+            raise InvalidArgument(f"max_message_bytes must be positive, got {max_message_bytes}")
+        bounds = Bounds(
+            to_ms(options.get("dlq_max_age") or 0, "dlq_max_age"),
+            _bound("dlq_max_count", options.get("dlq_max_count")),
+            _bound("dlq_max_bytes", options.get("dlq_max_bytes")),
+        )
+        store = SqliteStore.open(
+            database,
+            clock=options.get("clock"),
+            synchronous=options.get("synchronous", "NORMAL"),
+            logger=options.get("logger"),
+        )
+        try:
+            return cls(store, bounds, max_message_bytes)
+        except BaseException:
+            store.close()
+            raise
+
+    @property
+    def closing(self) -> bool:
+        """Whether new work is refused."""
+        return self.store.closing
+
+    def run(self, operation: Operation[T]) -> T:
+        """The operation's result, committed. Raises what it raises, Unavailable, Closed,
+        InTransaction, WrongProcess."""
+        return self.store.run(operation)
+
+    async def run_async(
+        self, operation: Operation[T], abandoned: Callable[[T], object] | None = None
+    ) -> T:
+        """`run` for a task; a committed result whose task was cancelled is `abandoned`."""
+        return await self.store.run_async(operation, abandoned=abandoned)
+
+    def receive(
+        self, queue: str, limit: int, wait_ms: int, mode: ReceiveMode, attempt_id: str
+    ) -> Claimed:
+        """Claim, waiting for the first message. Raises Closed when the queue closes."""
+        claim = receive.claim(queue, limit, mode=mode, attempt_id=attempt_id)
+        deadline = self.clock.now() + wait_ms
+        claimed = self.run(claim)
+        while not claimed and self.clock.now() < deadline:
+            found = self._waits_on(queue)
+            with self.store.waiters.join(found.id) as place:
+                claimed = self.run(claim)
+                while not claimed and self.clock.now() < deadline and self._is_still(found):
+                    place.wait(deadline)
+                    claimed = self.run(claim)
+        return claimed
+
+    async def receive_async(
+        self, queue: str, limit: int, wait_ms: int, mode: ReceiveMode, attempt_id: str
+    ) -> Claimed:
+        """`receive` for a task. When the task is cancelled, what it has claimed is given back
+        with the delivery uncounted."""
+        claim = receive.claim(queue, limit, mode=mode, attempt_id=attempt_id)
+
+        def give_back(claimed: Claimed) -> None:
+            if claimed and mode == "peek_lock":
+                leases = [(message.seq_number, message.lock_token) for message in claimed]
+                self.store.post(receive.release(queue, leases, attempt_id))
+
+        async def attempt() -> Claimed:
+            return await self.run_async(claim, give_back)
+
+        deadline = self.clock.now() + wait_ms
+        claimed = await attempt()
+        while not claimed and self.clock.now() < deadline:
+            found = self._waits_on(queue)
+            with self.store.waiters.join_async(found.id) as place:
+                claimed = await attempt()
+                while not claimed and self.clock.now() < deadline and self._is_still(found):
+                    await place.wait(deadline)
+                    claimed = await attempt()
+        return claimed
+
+    def _waits_on(self, name: str) -> Queue:
+        """The queue that an empty claim has just looked at."""
+        found = self.store.names.known(name)
+        if not isinstance(found, Queue):
+            raise no_queue(name)
+        return found
+
+    def _is_still(self, queue: Queue) -> bool:
+        """Whether the name still means this queue; it may have been deleted and made anew."""
+        found = self.store.names.known(queue.name)
+        return isinstance(found, Queue) and found.id == queue.id
+
+    def join(self, connection: Any) -> Joined:
+        """See `Embedded.join`."""
+        caller = recognise(connection)
+        path = self.store.location.path
+        if path is None:
+            raise InvalidArgument("a queue in memory cannot be joined; use mq.transaction()")
+        same_file(caller.connection, path)
+        return Joined(caller, self.calls, self.clock, self.store.expect_foreign_commit)
+
+    def drive(self, plan: Plan[T]) -> T:
+        """Run a plan to its end."""
+        return drive(plan, self.run, self.clock, Stop(threading.Event()))
+
+    async def drive_async(self, plan: Plan[T], budget_ms: int | None = None) -> T:
+        """Run a plan; after `budget_ms` of real time it is asked to end with what it has
+        done."""
+        stop = Stop(asyncio.Event())
+        if budget_ms is None:
+            return await drive_async(plan, self.run_async, self.clock, stop)
+        timer = asyncio.get_running_loop().call_later(budget_ms / 1000, stop.request)
+        try:
+            return await drive_async(plan, self.run_async, self.clock, stop)
+        finally:
+            timer.cancel()
+
+    def status(self) -> StoreStatus:
+        return self.store.status(*self.run(browse.counts()))
+
+    async def status_async(self) -> StoreStatus:
+        counts = await self.run_async(browse.counts())
+        return await asyncio.to_thread(self.store.status, *counts)
+
+    def maintain(self) -> None:
+        self.store.maintain()
+
+    async def maintain_async(self) -> None:
+        await asyncio.to_thread(self.store.maintain)
+
+    async def vacuum_async(self, full: bool) -> None:
+        await asyncio.to_thread(lambda: self.store.vacuum(full=full))
+
+    def close(self) -> None:
+        """Refuse new work, wake long polls, wait for admitted work, release the file."""
+        self.store.close()
+
+    async def close_async(self) -> None:
+        await asyncio.to_thread(self.store.close)
+
+
+def _bound(name: str, value: int | None) -> int:
+    if value is None:
+        return 0
+    if value < 0:
+        raise InvalidArgument(f"{name} must not be negative, got {value}")
+    return value

@@ -1,0 +1,186 @@
+"""Transactions on the queue's own connection: the caller's SQL, sends and settlements in
+one commit."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+from mqlite.api import BaseMessage, Body, Lease
+from mqlite.durations import Duration, When
+from mqlite.embedded.calls import Calls
+from mqlite.embedded.transactional import Settling
+from mqlite.engine.steps import Operation
+from mqlite.model import OutMessage, SettleResult
+from mqlite.stores.sqlite import SqliteStore
+from mqlite.stores.sqlite.transaction import (
+    AsyncTransaction as HeldAsync,
+    Transaction as Held,
+)
+
+T = TypeVar("T")
+Parameters = Sequence[Any] | dict[str, Any]
+
+
+class Transaction(Settling):
+    """An open transaction. Nothing else can write until it ends, so keep it short.
+
+    After its end every call raises TransactionClosed.
+    """
+
+    def __init__(self, held: Held, calls: Calls) -> None:
+        super().__init__(calls)
+        self._held = held
+
+    def execute(self, sql: str, parameters: Parameters = ()) -> sqlite3.Cursor:
+        """Run a statement of the caller's own. Raises sqlite3.Error."""
+        self._held.check()
+        return self._held.connection.execute(sql, parameters)
+
+    def executemany(self, sql: str, rows: Iterable[Parameters]) -> sqlite3.Cursor:
+        """Run a statement of the caller's own for each row of parameters. Raises
+        sqlite3.Error."""
+        self._held.check()
+        return self._held.connection.executemany(sql, rows)
+
+    def _run(self, operation: Operation[T]) -> T:
+        return self._held.run(operation)
+
+
+class AsyncTransaction:
+    """`Transaction` for a task; the event loop does not wait for the file."""
+
+    def __init__(self, held: HeldAsync, calls: Calls) -> None:
+        self._held = held
+        self._sync = Transaction(held.transaction, calls)
+
+    async def execute(self, sql: str, parameters: Parameters = ()) -> list[Any]:
+        """Run a statement of the caller's own; answers its rows. Raises sqlite3.Error."""
+        return await self._held.call(lambda: self._sync.execute(sql, parameters).fetchall())
+
+    async def executemany(self, sql: str, rows: Iterable[Parameters]) -> None:
+        """Run a statement of the caller's own for each row of parameters. Raises
+        sqlite3.Error."""
+        await self._held.call(self._sync.executemany, sql, rows)
+
+    async def send(
+        self,
+        queue: str,
+        body: Body = b"",
+        *,
+        at: When | None = None,
+        ttl: Duration | None = None,
+        message_id: str = "",
+        group_id: str = "",
+        subject: str = "",
+        correlation_id: str = "",
+        reply_to: str = "",
+        content_type: str = "",
+        properties: dict[str, str] | None = None,
+        priority: int = 0,
+    ) -> int:
+        """See `Transaction.send`."""
+        return await self._held.call(
+            partial(
+                self._sync.send,
+                queue,
+                body,
+                at=at,
+                ttl=ttl,
+                message_id=message_id,
+                group_id=group_id,
+                subject=subject,
+                correlation_id=correlation_id,
+                reply_to=reply_to,
+                content_type=content_type,
+                properties=properties,
+                priority=priority,
+            )
+        )
+
+    async def send_batch(
+        self,
+        queue: str,
+        messages: Iterable[OutMessage | Body],
+        *,
+        at: When | None = None,
+        ttl: Duration | None = None,
+    ) -> list[int]:
+        """See `Transaction.send_batch`."""
+        return await self._held.call(
+            partial(self._sync.send_batch, queue, messages, at=at, ttl=ttl)
+        )
+
+    async def cancel(self, queue: str, seq_number: int) -> None:
+        """See `Transaction.cancel`."""
+        await self._held.call(self._sync.cancel, queue, seq_number)
+
+    async def complete(self, queue: str, seq_number: int, lock_token: str) -> None:
+        """See `Transaction.complete`."""
+        await self._held.call(self._sync.complete, queue, seq_number, lock_token)
+
+    async def complete_batch(
+        self, queue: str, leases: Iterable[Lease | BaseMessage]
+    ) -> list[SettleResult]:
+        """See `Transaction.complete_batch`."""
+        return await self._held.call(self._sync.complete_batch, queue, leases)
+
+    async def abandon(
+        self, queue: str, seq_number: int, lock_token: str, *, delay: Duration = 0
+    ) -> None:
+        """See `Transaction.abandon`."""
+        await self._held.call(
+            partial(self._sync.abandon, queue, seq_number, lock_token, delay=delay)
+        )
+
+    async def reject(
+        self,
+        queue: str,
+        seq_number: int,
+        lock_token: str,
+        *,
+        reason: str = "",
+        description: str = "",
+    ) -> None:
+        """See `Transaction.reject`."""
+        await self._held.call(
+            partial(
+                self._sync.reject,
+                queue,
+                seq_number,
+                lock_token,
+                reason=reason,
+                description=description,
+            )
+        )
+
+    async def defer(self, queue: str, seq_number: int, lock_token: str) -> None:
+        """See `Transaction.defer`."""
+        await self._held.call(self._sync.defer, queue, seq_number, lock_token)
+
+
+@contextmanager
+def transaction(store: SqliteStore, calls: Calls) -> Generator[Transaction]:
+    """Commit at the end of the block; an exception rolls everything back and goes on."""
+    held = store.begin()
+    try:
+        yield Transaction(held, calls)
+    except BaseException:
+        held.rollback()
+        raise
+    held.commit()
+
+
+@asynccontextmanager
+async def transaction_async(store: SqliteStore, calls: Calls) -> AsyncGenerator[AsyncTransaction]:
+    """`transaction` for a task."""
+    held = await store.begin_async()
+    try:
+        yield AsyncTransaction(held, calls)
+    except BaseException:
+        await held.rollback()
+        raise
+    await held.commit()

@@ -1,0 +1,104 @@
+"""Operations on a connection the caller already has, inside the caller's transaction.
+
+It takes no lock of the engine and waits for no thread of it. What the operations have to
+tell travels as a row in the same transaction, and goes with it if that is rolled back.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+from mqlite.clock import Clock
+from mqlite.engine.steps import Operation
+from mqlite.errors import InvalidArgument, TransactionNotWritable, Unavailable
+from mqlite.stores import effects
+from mqlite.stores.callers import AUTOCOMMIT_FIX, DEFERRED_FIX, Caller, remember
+from mqlite.stores.names import NoNames
+from mqlite.stores.sqlite.failures import unavailable
+from mqlite.stores.sqlite.runner import Runner
+
+T = TypeVar("T")
+
+INSERT_EFFECTS: Final = "INSERT INTO mqlite_effects (effects) VALUES (?)"
+
+
+class JoinedStore:
+    """Runs operations inside the caller's transaction; each fails alone, in a savepoint.
+
+    A connection in the legacy mode of `sqlite3` that has not begun a transaction yet begins
+    one here, which the caller's commit or rollback ends.
+    """
+
+    def __init__(self, caller: Caller, clock: Clock) -> None:
+        self._connection, self._library = caller
+        self._clock = clock
+
+    def run(self, operation: Operation[T]) -> T:
+        """The operation's result; true only if and when the caller commits.
+
+        Raises what it raises, InvalidArgument where there is no transaction to join,
+        TransactionNotWritable, Unavailable.
+        """
+        remember(self._connection)
+        try:
+            with _our_texts(self._connection):
+                cursor = sqlite3.Cursor(self._connection)
+                cursor.row_factory = None
+                self._begin(cursor)
+                return self._in_savepoint(cursor, operation)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def _begin(self, cursor: sqlite3.Cursor) -> None:
+        if self._connection.in_transaction:
+            return
+        if self._commits_by_itself():
+            raise InvalidArgument(
+                "the connection is in autocommit mode and has no transaction to join; "
+                + AUTOCOMMIT_FIX[self._library]
+            )
+        cursor.execute("BEGIN IMMEDIATE")
+
+    def _commits_by_itself(self) -> bool:
+        return (
+            self._connection.isolation_level is None
+            or getattr(self._connection, "autocommit", None) is True
+        )
+
+    def _in_savepoint(self, cursor: sqlite3.Cursor, operation: Operation[T]) -> T:
+        runner = Runner(cursor, self._clock, NoNames())
+        cursor.execute("SAVEPOINT mqlite_joined")
+        try:
+            result = runner.run(operation)
+            told = runner.take_effects()
+            if told:
+                cursor.execute(INSERT_EFFECTS, (effects.encode(told),))
+        except BaseException:
+            if self._connection.in_transaction:
+                cursor.execute("ROLLBACK TO mqlite_joined")
+                cursor.execute("RELEASE mqlite_joined")
+            raise
+        cursor.execute("RELEASE mqlite_joined")
+        return result
+
+    def _explained(self, error: sqlite3.Error) -> Exception:
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_BUSY_SNAPSHOT:
+            return TransactionNotWritable(
+                "the transaction has read before another connection wrote and can no longer "
+                f"write; roll it back, and {DEFERRED_FIX[self._library]}"
+            )
+        return unavailable(error) or error
+
+
+@contextmanager
+def _our_texts(connection: sqlite3.Connection) -> Generator[None]:
+    """Text as `str`, whatever the caller's connection makes of it."""
+    theirs = connection.text_factory
+    connection.text_factory = str
+    try:
+        yield
+    finally:
+        connection.text_factory = theirs

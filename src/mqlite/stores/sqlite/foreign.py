@@ -1,0 +1,90 @@
+"""Notices what other connections committed, and takes over what they have to tell."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from time import monotonic
+from typing import Final
+
+from mqlite.engine.steps import Changed, Effect
+from mqlite.stores.effects import decode
+from mqlite.stores.names import NameCache
+
+_VERSION: Final = "PRAGMA data_version"
+_SELECT: Final = "SELECT id, effects FROM mqlite_effects ORDER BY id"
+_DELETE: Final = "DELETE FROM mqlite_effects WHERE id <= ?"
+_NEAR_S: Final = 1.0
+
+
+class ForeignCommits:
+    """Looks at the writer connection's `data_version`, which moves when another
+    connection has committed. Used by the holder of the writer's turn."""
+
+    def __init__(self, connection: sqlite3.Connection, logger: logging.Logger) -> None:
+        self.seen = False
+        """Whether another connection has committed since the database was opened."""
+        self._execute = connection.cursor().execute
+        self._logger = logger
+        self._known = -1
+        self._collected = -1
+        self._last = float("-inf")
+        self._expected = float("-inf")
+
+    def expect(self) -> None:
+        """Another connection is about to commit: look often for a second."""
+        self._expected = monotonic()
+
+    @property
+    def near(self) -> bool:
+        """Whether another connection is likely to commit: it was announced, or seen to,
+        within the last second."""
+        return monotonic() - max(self._expected, self._last) < _NEAR_S
+
+    @property
+    def recent(self) -> bool:
+        """Whether another connection was seen to commit within the last second."""
+        return monotonic() - self._last < _NEAR_S
+
+    def pending(self) -> bool:
+        """Whether another connection has committed since the last look."""
+        return bool(self._version() != self._known)
+
+    def collect(self, effects: list[Effect], names: NameCache) -> None:
+        """Inside a writing transaction: move the effects of foreign commits into it."""
+        version = self._version()
+        if version == self._known:
+            return
+        self._collected = version
+        rows = self._execute(_SELECT).fetchall()
+        if not rows:
+            return
+        for id_, text in rows:
+            effects.extend(self._decoded(id_, text))
+        for effect in effects:
+            if isinstance(effect, Changed):
+                names.changed(effect.name)
+        self._execute(_DELETE, (rows[-1][0],))
+
+    def committed(self) -> None:
+        """The transaction that collected is committed."""
+        if self._collected != self._known:
+            if self._known != -1:
+                self.seen = True
+                self._last = monotonic()
+            self._known = self._collected
+
+    def rolled_back(self) -> None:
+        """The transaction that collected is undone: its rows are there again."""
+        self._collected = self._known
+
+    def _version(self) -> int:
+        version: int = self._execute(_VERSION).fetchone()[0]
+        return version
+
+    def _decoded(self, id_: int, text: str) -> list[Effect]:
+        try:
+            return decode(text)
+        except ValueError:
+            self._logger.exception("the effects of foreign commit %d are unreadable", id_)
+            return []

@@ -1,0 +1,163 @@
+"""Drives an operation's steps over one connection.
+
+It opens and ends no transaction: whoever calls it owns one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from mqlite.clock import Clock
+from mqlite.engine import catalog
+from mqlite.engine.catalog import Queue, Topic
+from mqlite.engine.steps import (
+    Changed,
+    Due,
+    Earliest,
+    Effect,
+    Event,
+    Gone,
+    Insert,
+    Last,
+    Many,
+    Now,
+    Operation,
+    QueueById,
+    Ready,
+    Resolve,
+    Row,
+    Statement,
+    Steps,
+)
+from mqlite.stores.deadlines import UNKNOWN
+from mqlite.stores.names import Names
+
+T = TypeVar("T")
+
+_LAST_KEY: Final = "SELECT last_insert_rowid()"
+
+
+def know_nothing(kind: str) -> int:
+    """The earliest work, for a connection that must look into the database."""
+    return UNKNOWN
+
+
+class Runner:
+    """Runs operations on a cursor whose rows are plain tuples.
+
+    `effects` gathers what they have to tell; the owner of the transaction publishes it
+    after the commit.
+    """
+
+    def __init__(
+        self,
+        cursor: sqlite3.Cursor,
+        clock: Clock,
+        names: Names,
+        earliest: Callable[[str], int] = know_nothing,
+    ) -> None:
+        self.effects: list[Effect] = []
+        self._execute = cursor.execute
+        self._executemany = cursor.executemany
+        self._fetchall = cursor.fetchall
+        self._cursor = cursor
+        self._clock = clock
+        self._names = names
+        self._earliest = earliest
+        emit = self.effects.append
+        self._answers: dict[type, Callable[[Any], Any]] = {
+            Statement: self._statement,
+            tuple: self._statements,
+            Many: self._many,
+            Insert: self._insert,
+            Last: self._last,
+            Now: self._now,
+            Resolve: self._resolve,
+            QueueById: self._queue_by_id,
+            Earliest: self._earliest_of,
+            Due: emit,
+            Ready: emit,
+            Gone: emit,
+            Event: emit,
+            Changed: self._changed,
+        }
+
+    def run(self, operation: Operation[T]) -> T:
+        """The operation's result. Raises what it raises, and sqlite3.Error."""
+        return self._drive(operation.start())
+
+    def take_effects(self) -> list[Effect]:
+        """The effects gathered so far, which are forgotten here."""
+        taken = self.effects.copy()
+        self.effects.clear()
+        return taken
+
+    def _drive(self, steps: Steps[T]) -> T:
+        answers = self._answers
+        answer: Any = None
+        try:
+            while True:
+                step = steps.send(answer)
+                answer = answers[step.__class__](step)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    def _statement(self, step: Statement) -> list[Row]:
+        self._execute(step[0], step[1])
+        return self._fetchall()
+
+    def _statements(self, step: tuple[Statement, ...]) -> list[list[Row]]:
+        return [self._statement(statement) for statement in step]
+
+    def _last(self, step: Last) -> list[Row] | list[list[Row]]:
+        # One commit per group: being the last means nothing here.
+        if isinstance(step.step, Statement):
+            return self._statement(step.step)
+        return self._statements(step.step)
+
+    def _many(self, step: Many) -> None:
+        self._executemany(step.sql, step.rows)
+
+    def _insert(self, step: Insert) -> list[int]:
+        if not step.rows:
+            return []
+        self._execute(step.sql, step.rows[0])
+        first = self._cursor.lastrowid or 0
+        more = len(step.rows) - 1
+        if not more:
+            return [first]
+        self._executemany(step.sql, step.rows[1:])
+        last = self._execute(_LAST_KEY).fetchone()[0]
+        # Ascending keys of which first and last are `more` apart can only be consecutive.
+        if last - first != more:
+            raise RuntimeError(f"expected {more + 1} consecutive keys from {first}, got {last}")
+        return list(range(first, last + 1))
+
+    def _now(self, step: Now) -> int:
+        return self._clock.now()
+
+    def _resolve(self, step: Resolve) -> Queue | Topic | None:
+        found = self._names.known(step.name)
+        if found is None:
+            found = self._drive(catalog.load(step.name))
+            if found is not None:
+                self._names.remember(found)
+        return found
+
+    def _queue_by_id(self, step: QueueById) -> Queue | None:
+        found = self._names.known_queue(step.id)
+        if found is None:
+            found = self._drive(catalog.load_by_id(step.id))
+            if found is not None:
+                self._names.remember(found)
+        return found
+
+    def _earliest_of(self, step: Earliest) -> int:
+        return self._earliest(step.kind)
+
+    def _changed(self, step: Changed) -> None:
+        self._names.changed(step.name)
+        self.effects.append(step)

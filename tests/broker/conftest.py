@@ -1,0 +1,52 @@
+"""A broker on a real socket, on a queue whose clock the tests move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import mqlite
+from broker.support import TOKENS, Api
+from mqlite.broker.serve import serving
+from mqlite.clock import ManualClock
+from mqlite.embedded import Embedded
+
+
+@pytest.fixture(scope="session")
+def shared_url() -> Iterator[str]:
+    """A broker for tests that leave nothing behind which another could trip over."""
+    clock = ManualClock()
+    with mqlite.open(":memory:", clock=clock) as mq, serving(mq, tokens=TOKENS) as where:
+        yield where
+
+
+@pytest.fixture
+def shared_api(shared_url: str) -> Api:
+    client = Api(shared_url)
+    client.ok("CreateQueue", name="q")
+    return client
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def mq(clock: ManualClock) -> Iterator[Embedded]:
+    with mqlite.open(":memory:", clock=clock) as queue:
+        yield queue
+
+
+@pytest.fixture
+def url(mq: Embedded) -> Iterator[str]:
+    with serving(mq, tokens=TOKENS) as where:
+        yield where
+
+
+@pytest.fixture
+def api(url: str) -> Api:
+    client = Api(url)
+    client.ok("CreateQueue", name="q")
+    return client

@@ -1,0 +1,103 @@
+"""Endpoint strings."""
+
+from __future__ import annotations
+
+import pytest
+
+from mqlite.endpoint import parse_endpoint, same_endpoint, without_credentials
+from mqlite.errors import InvalidArgument
+
+
+@pytest.mark.parametrize(
+    ("text", "base_url", "token"),
+    [
+        ("http://h", "http://h", ""),
+        ("http://h:1234/", "http://h:1234", ""),
+        ("https://h/base//", "https://h/base", ""),
+        ("https://h/a%2Fb", "https://h/a%2Fb", ""),
+        ("mqlite://h", "http://h:6754", ""),
+        ("mqlite://h:99", "http://h:99", ""),
+        ("mqlite://tok@h", "http://h:6754", "tok"),
+        ("mqlite://t%40k@h/path?x=1", "http://h:6754", "t@k"),
+        ("mqlites://tok@h", "https://h:6754", "tok"),
+        ("mqlites://h:443/path", "https://h:443", ""),
+        ("mqlite://h?tls=true", "https://h:6754", ""),
+        ("mqlite://h?tls=false", "http://h:6754", ""),
+        ("mqlite://[::1]", "http://[::1]:6754", ""),
+        ("mqlite://[::1]:99", "http://[::1]:99", ""),
+        ("MQLITE://Host", "http://Host:6754", ""),
+    ],
+)
+def test_what_an_endpoint_dials(text: str, base_url: str, token: str) -> None:
+    assert parse_endpoint(text) == (base_url, token)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "h", "h:6754", "ftp://h", "http://", "mqlite://", "mqlite://tok@", "http://:80",
+     "mqlite://h:port", "http://h:99999", "http://[::1", "http://h/ x", "http://h\n"],
+)  # fmt: skip
+def test_what_is_no_endpoint(text: str) -> None:
+    with pytest.raises(InvalidArgument, match="invalid endpoint"):
+        parse_endpoint(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["mqlite://secret@h:port", "secret://secret@h", "http://secret:secret@"]
+)
+def test_an_error_does_not_repeat_the_credential(text: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        parse_endpoint(text)
+    assert "secret@" not in str(caught.value)
+
+
+def test_a_parsed_endpoint_does_not_show_its_token() -> None:
+    assert "secret" not in repr(parse_endpoint("mqlite://secret@h"))
+    assert "secret" not in repr(parse_endpoint("http://user:secret@h"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("http://h:6754", "http://h:6754/"),
+        ("mqlite://h", "http://h:6754"),
+        ("mqlite://tok@h", "mqlite://h"),
+        ("mqlite://one@h", "mqlite://other@h:6754"),
+        ("mqlites://h", "https://h:6754"),
+        ("mqlite://h?tls=true", "mqlites://h"),
+    ],
+)
+def test_spellings_of_the_same_broker(one: str, other: str) -> None:
+    assert same_endpoint(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("http://a", "http://b"),
+        ("http://h", "http://H"),
+        ("http://h:1", "http://h:2"),
+        ("http://h", "https://h"),
+        ("http://h/a", "http://h/b"),
+        ("http://h/a%2Fb", "http://h/a/b"),
+        ("http://h?x=1", "http://h?x=2"),
+        ("http://h#a", "http://h#b"),
+        ("http://[fe80::1%25eth0]", "http://[fe80::1%25eth1]"),
+        ("nonsense", "nonsense"),
+    ],
+)
+def test_different_brokers(one: str, other: str) -> None:
+    assert not same_endpoint(one, other)
+
+
+@pytest.mark.parametrize(
+    ("text", "stripped"),
+    [
+        ("mqlite://tok@h:1/p?q", "mqlite://h:1/p?q"),
+        ("https://user:pass@h", "https://h"),
+        ("http://h/@x", "http://h/@x"),
+        ("nonsense", "nonsense"),
+    ],
+)
+def test_taking_the_credentials_out(text: str, stripped: str) -> None:
+    assert without_credentials(text) == stripped

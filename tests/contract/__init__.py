@@ -1,0 +1,1 @@
+"""One suite for every way into a queue; see `ways`."""

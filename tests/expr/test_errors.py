@@ -1,0 +1,93 @@
+"""What the user is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from mqlite.expr import (
+    Env,
+    ExprError,
+    ExprRuntimeError,
+    ExprSyntaxError,
+    ExprTypeError,
+    compile,
+)
+from mqlite.expr.message import MESSAGE_ENV, compile_filter
+from mqlite.expr.suggest import nearest
+from mqlite.expr.types import STRING
+
+
+def refused(source: str) -> ExprError:
+    with pytest.raises(ExprError) as caught:
+        compile(source, MESSAGE_ENV)
+    return caught.value
+
+
+def test_layout_shows_the_line_and_the_column() -> None:
+    error = refused("1 +\n  nope")
+    assert (error.line, error.column, error.message) == (2, 3, "unknown name nope")
+    assert str(error) == "unknown name nope (2:3)\n |   nope\n | ..^"
+
+
+@pytest.mark.parametrize(
+    ("source", "meant"),
+    [
+        ("subjcet", "subject"),
+        ("subjects", "subject"),
+        ("propertie.x", "properties"),
+        ("messageId", "message_id"),
+        ("body_jsn.amount > 1", "body_json"),
+        ("Subject", "subject"),
+        ('durations("1h")', "duration"),
+        ("uper(subject)", None),
+        ("startsWit(subject)", None),
+        ("hour(1)", None),
+        ("minuts(1)", "minutes"),
+        ("$env.subjec", "subject"),
+        ("let amount = 1; amunt", "amount"),
+        ("nope", None),
+        ("x", None),
+    ],
+)
+def test_a_mistyped_name_gets_the_nearest_as_a_last_line(source: str, meant: str | None) -> None:
+    error = refused(source)
+    assert error.message.startswith("unknown name")
+    last = str(error).split("\n")[-1]
+    if meant is None:
+        assert error.hint is None
+        assert last.endswith("^")
+    else:
+        assert error.hint == last == f'did you mean "{meant}"?'
+
+
+def test_nothing_is_near_to_a_name_of_few_letters() -> None:
+    assert nearest("ab", ["abc", "b"]) is None
+    assert nearest("LEN", ["len"]) == "len"
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("1 +", ExprSyntaxError),
+        ('"abc', ExprSyntaxError),
+        ("subject == 1", ExprTypeError),
+        ('subject matches "("', ExprTypeError),
+        ("5 % 0 == 1", ExprTypeError),
+    ],
+)
+def test_refusals_say_what_kind_they_are(source: str, kind: type[ExprError]) -> None:
+    assert type(refused(source)) is kind
+
+
+def test_a_filter_must_be_boolean() -> None:
+    with pytest.raises(ExprTypeError, match=r"^expected bool, but got string$") as caught:
+        compile_filter("subject")
+    assert caught.value.line is None
+
+
+def test_failures_name_the_place() -> None:
+    program = compile("first[0] == 1", Env({"first": STRING.__class__("any", "unknown")}))
+    with pytest.raises(ExprRuntimeError) as caught:
+        program.run({"first": []})
+    assert caught.value.column == 6
+    assert "index out of range: 0 (array length is 0)" in str(caught.value)

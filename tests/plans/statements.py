@@ -1,0 +1,85 @@
+"""Every SQL statement of the engine, found by itself: a new one cannot be forgotten."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sqlite3
+from collections.abc import Iterator
+from importlib import resources
+from typing import Any, Final
+
+import mqlite.engine
+
+VERBS: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
+
+
+def statements() -> dict[str, str]:
+    """The module-level SQL constants of the engine by `module.NAME`; those in a tuple or a
+    dictionary by `module.NAME[key]`. Parts of statements do not begin with a verb."""
+    found: dict[str, str] = {}
+    for module in pkgutil.iter_modules(mqlite.engine.__path__):
+        if module.ispkg:
+            continue
+        loaded = importlib.import_module(f"mqlite.engine.{module.name}")
+        for name, value in vars(loaded).items():
+            for suffix, text in _texts(value):
+                if text.lstrip().startswith(VERBS):
+                    found[f"{module.name}.{name}{suffix}"] = text
+    return _without_imported(found)
+
+
+def _texts(value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield "", value
+    elif isinstance(value, dict):
+        yield from ((f"[{key}]", text) for key, text in value.items() if isinstance(text, str))
+    elif isinstance(value, tuple):
+        yield from ((f"[{i}]", text) for i, text in enumerate(value) if isinstance(text, str))
+
+
+def _without_imported(found: dict[str, str]) -> dict[str, str]:
+    """A constant that one module imports from another is listed once, where it is made."""
+    made = {}
+    for name, text in found.items():
+        module, constant = name.split(".", 1)
+        source = (resources.files("mqlite.engine") / f"{module}.py").read_text()
+        if f"\n{constant.split('[')[0]}: Final" in source:
+            made[name] = text
+    return made
+
+
+def schema() -> str:
+    return (resources.files("mqlite.engine.migrations") / "0001_queue.sql").read_text()
+
+
+def plan(connection: sqlite3.Connection, sql: str) -> list[str]:
+    """The lines of the query plan. What is bound does not matter to it."""
+    rows = connection.execute(f"EXPLAIN QUERY PLAN {sql}", (0,) * sql.count("?"))
+    return [row[3] for row in rows]
+
+
+def accesses(connection: sqlite3.Connection, sql: str) -> list[str]:
+    """How the statement reaches its rows, without repetition: `INDEX (what is sought)`,
+    `rowid (...)` or `key (...)` for the table itself, `walk INDEX` for one that is read from its
+    start, `scan TABLE`, and `sort`."""
+    found: list[str] = []
+    for line in plan(connection, sql):
+        access = _access(line)
+        if access and access not in found:
+            found.append(access)
+    return found
+
+
+def _access(line: str) -> str:
+    if "TEMP B-TREE" in line:
+        return "sort"
+    verb, _, rest = line.replace("COVERING ", "").partition(" ")
+    if verb not in ("SEARCH", "SCAN") or "VIRTUAL TABLE" in rest or rest.startswith("(subquery"):
+        return ""
+    table, _, how = rest.partition(" USING ")
+    if not how:
+        return f"scan {table}"
+    how = how.replace("INTEGER PRIMARY KEY", "rowid").replace("PRIMARY KEY", "key")
+    how = how.removeprefix("INDEX ")
+    return how if verb == "SEARCH" else f"walk {how}"

@@ -1,0 +1,138 @@
+"""Toy operations, so that these tests need nothing of the engine, and busy writers."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mqlite.engine.steps import Event, Insert, Operation, Ready, Statement, Steps
+from mqlite.stores.sqlite import SqliteStore
+
+INSERT_QUEUE = (
+    "INSERT INTO mqlite_queues VALUES (?, ?, 'queue', 0, 30000, 10, 0, 1, 0, 'standard', 0, 0, 0, 0, "
+    "0, 2.0, 0.0, 'deliveries', 0, 0, 'sequence', 0, 0, NULL)"
+)
+INSERT_PAYLOAD = "INSERT INTO mqlite_payloads (body, properties) VALUES (?, '')"
+
+
+def queue(id_: int = 1, name: str = "q") -> Operation[None]:
+    def steps() -> Steps[None]:
+        yield Statement(INSERT_QUEUE, (id_, name))
+
+    return Operation("queue", steps)
+
+
+def put(
+    *bodies: bytes, size: int = 0, settles: bool = False, ready: int = 0
+) -> Operation[list[int]]:
+    """Stores bodies and answers their keys."""
+
+    def steps() -> Steps[list[int]]:
+        keys = yield Insert(INSERT_PAYLOAD, [(body,) for body in bodies])
+        if ready:
+            yield Ready(ready, len(bodies))
+        yield Event("put", 1, len(bodies))
+        return keys
+
+    return Operation("put", steps, size=size, settles=settles)
+
+
+def failing(error: BaseException, *, after: bytes | None = None) -> Operation[None]:
+    """Fails, after it has stored a body if one is given."""
+
+    def steps() -> Steps[None]:
+        if after is not None:
+            yield Insert(INSERT_PAYLOAD, [(after,)])
+            yield Event("put", 1)
+        raise error
+        yield
+
+    return Operation("failing", steps)
+
+
+def bodies(*, reads: bool = True) -> Operation[list[bytes]]:
+    def steps() -> Steps[list[bytes]]:
+        rows = yield Statement("SELECT body FROM mqlite_payloads ORDER BY id")
+        return [body for (body,) in rows]
+
+    return Operation("bodies", steps, reads=reads)
+
+
+class Gate:
+    """An operation that holds the writer until it is opened."""
+
+    def __init__(self) -> None:
+        self.entered = threading.Event()
+        self.opened = threading.Event()
+
+    def operation(self) -> Operation[str]:
+        def steps() -> Steps[str]:
+            self.entered.set()
+            assert self.opened.wait(10)
+            return "through"
+            yield
+
+        return Operation("gate", steps)
+
+
+@contextmanager
+def held(store: SqliteStore) -> Iterator[Gate]:
+    """The writer, busy in another thread."""
+    gate = Gate()
+    with running(lambda: store.run(gate.operation())):
+        assert gate.entered.wait(10)
+        try:
+            yield gate
+        finally:
+            gate.opened.set()
+
+
+class Running:
+    """A call in a thread of its own."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._call = call
+        self._outcome: Any = None
+        self._error: BaseException | None = None
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._outcome = self._call()
+        except BaseException as error:
+            self._error = error
+        self.done.set()
+
+    def result(self) -> Any:
+        assert self.done.wait(10), "the call does not end"
+        if self._error is not None:
+            raise self._error
+        return self._outcome
+
+
+@contextmanager
+def running(call: Callable[[], Any]) -> Iterator[Running]:
+    started = Running(call)
+    yield started
+    started.result()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Lets other threads run until something is so."""
+    pause = threading.Event()
+    for _ in range(10_000):
+        if condition():
+            return
+        pause.wait(0.001)
+    raise AssertionError("it does not come about")
+
+
+def foreign(path: Path) -> sqlite3.Connection:
+    """Another program's connection to the file."""
+    return sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
