@@ -6,6 +6,7 @@ an error that names the accepted ones.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from mqlite.errors import InvalidArgument
 from mqlite.model import (
     MAX_BATCH,
     MAX_PEEK,
+    MAX_PRIORITY,
     MAX_WAIT_MS,
     RECEIVE_MODES,
     STATES,
@@ -35,7 +37,11 @@ _DURATIONS: Final = frozenset(
     }
 )
 _POSITIVE: Final = ("lock_duration", "max_delivery_count")
+_COUNTS: Final = ("max_delivery_count", "dlq_max_count", "dlq_max_bytes")
+_FLAGS: Final = ("dead_letter_on_expire", "keep_leases")
+_NUMBERS: Final = ("retry_multiplier", "retry_jitter")
 _UNBOUNDED: Final = -1
+_MAX_INT: Final = 2**63 - 1
 
 
 def config_fields(settings: QueueSettings) -> dict[str, Any]:
@@ -46,14 +52,35 @@ def config_fields(settings: QueueSettings) -> dict[str, Any]:
             raise InvalidArgument(
                 f"unknown setting {name!r}; known are {', '.join(QueueSettings.__annotations__)}"
             )
-        if value is None and name.startswith("dlq_"):
-            value = _UNBOUNDED
-        elif name in _DURATIONS:
-            value = to_ms(value, name)  # type: ignore[arg-type]
-        if name in _POSITIVE and (not isinstance(value, int) or value <= 0):
-            raise InvalidArgument(f"{name} must be positive, got {settings.get(name)!r}")
-        fields[f"{name}_ms" if name in _DURATIONS else name] = value
+        fields[f"{name}_ms" if name in _DURATIONS else name] = _setting(name, value)
     return fields
+
+
+def _setting(name: str, value: Any) -> Any:
+    """One setting in its stored form. Ranges are the engine's to check, kinds are checked here."""
+    if value is None and name.startswith("dlq_"):
+        return _UNBOUNDED
+    if name in _DURATIONS:
+        stored: Any = to_ms(value, name)
+    elif name in _COUNTS:
+        stored = integer(value, name, _UNBOUNDED, _MAX_INT)
+    elif name in _FLAGS:
+        if not isinstance(value, bool):
+            raise InvalidArgument(f"{name} must be True or False, got {value!r}")
+        stored = value
+    elif name in _NUMBERS:
+        stored = _finite(value, name)
+    else:
+        stored = text(value, name)
+    if name in _POSITIVE and stored <= 0:
+        raise InvalidArgument(f"{name} must be positive, got {value!r}")
+    return stored
+
+
+def _finite(value: float, field: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InvalidArgument(f"{field} must be a finite number, got {value!r}")
+    return float(value)
 
 
 def out_message(
@@ -69,44 +96,71 @@ def out_message(
     priority: int,
 ) -> OutMessage:
     """A message to send, checked."""
-    message = OutMessage(
-        body=_bytes(body),
-        message_id=message_id,
-        group_id=group_id,
-        subject=subject,
-        correlation_id=correlation_id,
-        reply_to=reply_to,
-        content_type=content_type,
-        properties=properties or {},
-        priority=priority,
+    return _checked(
+        OutMessage(
+            body=_bytes(body),
+            message_id=message_id,
+            group_id=group_id,
+            subject=subject,
+            correlation_id=correlation_id,
+            reply_to=reply_to,
+            content_type=content_type,
+            properties={} if properties is None else properties,
+            priority=priority,
+        )
     )
-    _check_texts(message)
-    return message
 
 
 def out_messages(messages: Iterable[OutMessage | Body]) -> list[OutMessage]:
-    if isinstance(messages, str | bytes | OutMessage):
-        raise InvalidArgument("messages must be a collection of messages, not a single one")
+    if isinstance(messages, str | bytes | OutMessage) or not isinstance(messages, Iterable):
+        raise InvalidArgument("messages must be a collection of messages")
     made: list[OutMessage] = []
     for message in messages:
         if isinstance(message, OutMessage):
-            _check_texts(message)
-            made.append(message)
+            _bytes(message.body)
+            made.append(_checked(message))
         else:
             made.append(OutMessage(body=_bytes(message)))
     return made
 
 
 def leases(items: Iterable[Lease | BaseMessage]) -> list[Lease]:
-    return [item.lease if isinstance(item, BaseMessage) else (item[0], item[1]) for item in items]
+    return [lease(*(item.lease if isinstance(item, BaseMessage) else item)) for item in items]
+
+
+def lease(number: int, lock_token: str) -> Lease:
+    return seq_number(number), text(lock_token, "lock_token")
+
+
+def seq_number(value: int, field: str = "seq_number") -> int:
+    return integer(value, field, -_MAX_INT - 1, _MAX_INT)
+
+
+def seq_numbers(values: Iterable[int]) -> list[int]:
+    return [seq_number(value, "seq_numbers") for value in values]
 
 
 def batch_size(value: int) -> int:
-    return _in_range("max_messages", value, 1, MAX_BATCH)
+    return integer(value, "max_messages", 1, MAX_BATCH)
 
 
 def peek_size(value: int) -> int:
-    return _in_range("max_messages", value, 1, MAX_PEEK)
+    return integer(value, "max_messages", 1, MAX_PEEK)
+
+
+def bound(value: int, field: str) -> int:
+    """A limit of which 0 means none."""
+    return integer(value, field, 0, _MAX_INT)
+
+
+def ttl_ms(ttl: Duration | None) -> int:
+    """A message's time to live; 0 for none given."""
+    if ttl is None:
+        return 0
+    value = to_ms(ttl, "ttl")
+    if not value:
+        raise InvalidArgument("ttl must be positive; leave it out for none")
+    return value
 
 
 def wait_ms(wait: Duration) -> int:
@@ -129,44 +183,55 @@ def state(value: str | None) -> str:
     return value or ""
 
 
-def _in_range(name: str, value: int, low: int, high: int) -> int:
+def integer(value: int, field: str, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InvalidArgument(f"{name} must be {low} to {high}, got {value!r}")
+        raise InvalidArgument(f"{field} must be an integer from {low} to {high}, got {value!r}")
     return value
+
+
+def text(value: str, field: str) -> str:
+    """Text that can be stored: any, but no lone surrogates."""
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{field} must be text, got {type(value).__name__}")
+    if not value.isascii():
+        _encoded(value, field)
+    return value
+
+
+def _encoded(value: str, field: str) -> bytes:
+    try:
+        return value.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgument(f"{field} must be valid Unicode text") from None
 
 
 def _bytes(body: Body) -> bytes:
     if isinstance(body, bytes):
         return body
     if isinstance(body, str):
-        return _encodable("body", body)
+        return _encoded(body, "body")
     if isinstance(body, bytearray | memoryview):
         return bytes(body)
     raise InvalidArgument(f"body must be bytes or text, got {type(body).__name__}")
 
 
-def _check_texts(message: OutMessage) -> None:
-    for name in (
-        "message_id",
-        "group_id",
-        "subject",
-        "correlation_id",
-        "reply_to",
-        "content_type",
-    ):
-        if value := getattr(message, name):
-            _encodable(name, value)
-    if not isinstance(message.priority, int) or isinstance(message.priority, bool):
-        raise InvalidArgument(f"priority must be an integer, got {message.priority!r}")
+def _checked(message: OutMessage) -> OutMessage:
+    for field in _TEXTS:
+        text(getattr(message, field), field)
+    integer(message.priority, "priority", -MAX_PRIORITY, MAX_PRIORITY)
+    if not isinstance(message.properties, dict):
+        raise InvalidArgument(f"properties must be a dict, got {type(message.properties).__name__}")
     for key, value in message.properties.items():
-        _encodable("properties", key)
-        _encodable("properties", value)
+        text(key, "properties")
+        text(value, "properties")
+    return message
 
 
-def _encodable(name: str, value: str) -> bytes:
-    if not isinstance(value, str):
-        raise InvalidArgument(f"{name} must be text, got {type(value).__name__}")
-    try:
-        return value.encode()
-    except UnicodeEncodeError:
-        raise InvalidArgument(f"{name} must be valid Unicode text") from None
+_TEXTS: Final = (
+    "message_id",
+    "group_id",
+    "subject",
+    "correlation_id",
+    "reply_to",
+    "content_type",
+)

@@ -9,7 +9,7 @@ import pytest
 
 import mqlite
 from contract.looks import HOUR, SECOND, bodies, counts, dead_letter, one
-from contract.ways import World, result, start
+from contract.ways import World, eventually, result, start
 from mqlite import OutMessage
 from mqlite.api import MQ, Message
 
@@ -189,6 +189,7 @@ def test_as_many_are_woken_as_messages_became_ready(world: World) -> None:
     polls = [poll(world) for _ in range(5)]
     with world.wakes("q") as woken:
         world.mq.send_batch("q", [b"1", b"2", b"3"])
+        eventually(lambda: sum(p.done() for p in polls) == 3)
         world.until_waiting("q", 2)
     assert woken[0] == 3
     served = [p for p in polls if p.done()]

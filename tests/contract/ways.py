@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 WAYS = ("sync", "async", "http")
 TOKEN = "contract-token"
-PATIENCE = 20.0
+PATIENCE = 10.0
 """Seconds after which something that must happen counts as not happening."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -55,6 +55,12 @@ SAMPLE = Sample(
     enqueued_at_ms=1_700_000_000_123,
 )
 
+AROUND = (
+    "(@)", "[@]", "-@", "not @", "{a: @}", "(@) ?? 1", "map(@, #)", "@?.x", "all([1], @)",
+    # Places at which the checker does not look.
+    "body_json.f(@)", "$env?.[@]", "body_json.l[@:]",
+)  # fmt: skip
+
 Mutation = Callable[[random.Random, str, str], str]
 
 
@@ -73,15 +79,8 @@ def _splice(rng: random.Random, text: str, other: str) -> str:
 
 
 def _nest(rng: random.Random, text: str, other: str) -> str:
-    around = ("({})", "[{}]", "-{}", "not {}", "{{a: {}}}", "({}) ?? {}", "map({}, #)", "{}?.x")
     for _ in range(rng.choice((1, 2, 40))):
-        text = (
-            rng.choice(around)
-            .replace("{}", text, 1)
-            .replace("{}", "1")
-            .replace("{{", "{")
-            .replace("}}", "}")
-        )
+        text = rng.choice(AROUND).replace("@", text)
     return text
 
 

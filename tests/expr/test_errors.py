@@ -12,7 +12,7 @@ from mqlite.expr import (
     ExprTypeError,
     compile,
 )
-from mqlite.expr.message import MESSAGE_ENV, compile_filter
+from mqlite.expr.message import MESSAGE_ENV, Sample, compile_filter
 from mqlite.expr.suggest import nearest
 from mqlite.expr.types import STRING
 
@@ -91,3 +91,44 @@ def test_failures_name_the_place() -> None:
         program.run({"first": []})
     assert caught.value.column == 6
     assert "index out of range: 0 (array length is 0)" in str(caught.value)
+
+
+def test_an_error_on_an_empty_line_has_nothing_to_show() -> None:
+    error = refused("")
+    assert str(error) == error.message == "unexpected token EOF"
+
+
+@pytest.mark.parametrize(
+    ("source", "position"),
+    [
+        ("indexOf(1, nope)", (1, 9)),
+        ('replace(1, nope, "x")', (1, 12)),
+        ("get(nope)", (1, 1)),
+        ("upper(nope, 1)", (1, 7)),
+    ],
+)
+def test_arguments_are_checked_as_they_are_asked_for(
+    source: str, position: tuple[int, int]
+) -> None:
+    error = refused(source)
+    assert (error.line, error.column) == position
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "body_json.f(len())",
+        "body_json.f(hours())",
+        "body_json.f(ceil(1, 2))",
+        "body_json.l[len(1, 2):]",
+        "$env?.[nope]",
+        "body_json.f(nope)",
+        "body_json.f(first())",
+        "body_json.f(date())",
+        "body_json.f(max(), concat(), median())",
+    ],
+)
+def test_where_the_reference_does_not_check_it_fails_later(source: str) -> None:
+    """Nothing is known of what is called, so its arguments are not looked at."""
+    with pytest.raises(ExprRuntimeError):
+        compile(source, MESSAGE_ENV).run(Sample(body=b'{"l": [1]}').values())

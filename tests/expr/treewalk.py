@@ -15,7 +15,7 @@ from mqlite.expr.builtins import BUILTINS
 from mqlite.expr.builtins.loops import begin, opened, readable, truth
 from mqlite.expr.calls import call_method, call_value
 from mqlite.expr.checker import check
-from mqlite.expr.comparison import equal, ordered
+from mqlite.expr.comparison import ORDERINGS, equal
 from mqlite.expr.errors import Fault
 from mqlite.expr.integers import MAX_INT
 from mqlite.expr.nodes import (
@@ -96,7 +96,7 @@ class Walker:
                 return not truth(self.walk(operand, scope))
             case Unary(op=op, operand=operand):
                 value = self.walk(operand, scope)
-                return a.negate(value) if op == "-" else value
+                return a.negate(self.budget, value) if op == "-" else value
             case Binary():
                 return self.binary(node, scope)
             case Conditional(condition=condition, then=then, otherwise=otherwise):
@@ -157,19 +157,19 @@ class Walker:
             case "==" | "!=":
                 return self.equal(node, left, right) is (node.op == "==")
             case "<" | "<=" | ">" | ">=":
-                return ordered(node.op, left, right)
+                return ORDERINGS[node.op](budget, left, right)
             case "+":
                 return a.add(budget, left, right)
             case "-":
-                return a.subtract(left, right)
+                return a.subtract(budget, left, right)
             case "*":
-                return a.multiply(left, right)
+                return a.multiply(budget, left, right)
             case "/":
-                return a.divide(left, right)
+                return a.divide(budget, left, right)
             case "%":
-                return a.modulo(left, right)
+                return a.modulo(budget, left, right)
             case "**" | "^":
-                return a.power(left, right)
+                return a.power(budget, left, right)
             case "..":
                 return a.int_range(budget, left, right)
             case "in" if isinstance(right, frozenset):

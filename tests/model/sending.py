@@ -41,14 +41,14 @@ def send(world: World, target: str, drafts: list[Draft], at: int, ttl_ms: int) -
     return answer
 
 
-def _key(draft: Draft) -> str:
+def key(draft: Draft) -> str:
     return draft.get("message_id") or sha256(draft["body"]).hexdigest()
 
 
 def _known(world: World, queue: Queue, draft: Draft) -> int | None:
     """The sequence number of the first send of the same message, 0 if there was none,
     CONFLICT if its key was used with another body."""
-    known = world.dedup.get((queue.id, _key(draft)))
+    known = world.dedup.get((queue.id, key(draft)))
     if not queue.dedup_window_ms or known is None:
         return 0
     body, seq, seen_at = known
@@ -79,7 +79,7 @@ def _send_one(world: World, queue: Queue, draft: Draft, at: int, ttl_ms: int) ->
     )
     queue.rows.append(row)
     if queue.dedup_window_ms:
-        world.dedup[queue.id, _key(draft)] = (draft["body"], row.seq, world.now)
+        world.dedup[queue.id, key(draft)] = (draft["body"], row.seq, world.now)
     return row.seq
 
 

@@ -14,14 +14,14 @@ from .machine import QueueMachine
 Step = tuple[str, dict[str, Any]]
 
 
-def failure(steps: list[Step]) -> AssertionError | None:
+def failure(steps: list[Step]) -> Exception | None:
     """What is wrong after these steps, if anything is."""
     machine = QueueMachine()
     try:
         for action, arguments in steps:
             machine.act(action, arguments)
             machine.same()
-    except AssertionError as error:
+    except Exception as error:
         return error
     finally:
         with suppress(Exception):
@@ -29,15 +29,16 @@ def failure(steps: list[Step]) -> AssertionError | None:
     return None
 
 
-def shrunk(steps: list[Step], seconds: float = 60) -> list[Step]:
-    """The steps without any that the failure does not need; the first one opens the queue."""
+def shrunk(steps: list[Step], kind: type[Exception], seconds: float = 60) -> list[Step]:
+    """The steps without any that a failure of this kind does not need; the first one opens
+    the queue."""
     until = monotonic() + seconds
     size = len(steps) // 2
     while size and monotonic() < until:
         at = 1
         while at < len(steps) and monotonic() < until:
             fewer = steps[:at] + steps[at + size :]
-            if len(fewer) > 1 and failure(fewer):
+            if len(fewer) > 1 and isinstance(failure(fewer), kind):
                 steps = fewer
             else:
                 at += size

@@ -96,8 +96,18 @@ ordering = st.fixed_dictionaries(
         "claim_order": st.sampled_from(["sequence", "sequence", "due_time"]),
     }
 )
-settings = ordering | _settings
-"""Half of the time nothing but the order, so that messages live long enough to be ordered."""
+_retrying = st.fixed_dictionaries(
+    {
+        "retry_initial_delay_ms": st.just(700),
+        "retry_max_delay_ms": st.sampled_from([0, 1000]),
+        "retry_multiplier": st.sampled_from([2.0, 3.5]),
+        "retry_jitter": st.sampled_from([0.0, 0.5]),
+        "max_counts": st.sampled_from(["deliveries", "failures"]),
+    }
+)
+_remembering = st.fixed_dictionaries({"dedup_window_ms": st.sampled_from([1000, 10_000])})
+settings = ordering | ordering | _retrying | _remembering | _settings
+"""Often only the order, so that messages live long enough to be ordered."""
 
 
 def as_arguments(drawn: dict[str, Any]) -> dict[str, Any]:
@@ -133,6 +143,7 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "pause": {"name": any_names, "paused": st.sampled_from([True, False, False, False])},
     "fill": {"lines": lines, "ms": st.sampled_from([0, 0, 1, 7])},
     "send": {"to": targets, "draft": drafts, "at": ats_ms, "ttl": ttls_ms},
+    "send_again": {"pick": st.integers(0, 3), "offset": st.sampled_from([None, -1, 0, 1])},
     "send_batch": {
         "to": targets,
         "drafts": st.lists(drafts, max_size=4),
@@ -145,8 +156,8 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "receive_for_a_while": {"limit": limits, "lease": st.sampled_from([1, 1500, 90_000])},
     "receive_deferred": {"name": queue_names, "some": some_picks},
     "fetch": {"some": some_picks},
-    "release": {"name": queue_names, "some": some_picks, "attempt": attempt_ids},
-    "work": {"verb": verbs, "pick": picks, "delay": delays_ms},
+    "release": {"pick": picks, "name": st.none() | queue_names},
+    "work": {"verb": st.none() | verbs, "pick": picks, "delay": delays_ms},
     "settle": {
         "verb": verbs,
         "pick": picks,
@@ -171,6 +182,7 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     },
     "renew": {"pick": picks, "twist": twists},
     "time_passes": {"ms": jumps_ms},
+    "a_moment_comes": {"pick": st.integers(0, 9), "offset": st.sampled_from([0, 0, -1, 1])},
     "maintain": {"ms": st.sampled_from([0, 0, 1000, 8000, 30_000])},
     "redrive": {
         "name": queue_names,
@@ -195,9 +207,18 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
 }
 """What an action of the machine takes."""
 
-NEED_LEASES = {"release", "work", "settle", "complete_batch", "renew_batch", "renew"}
+NEED_LEASES = {"work", "settle", "complete_batch", "renew_batch", "renew"}
 
-_OFTEN = {"fill": 8, "consume": 9, "work": 12, "settle": 4, "maintain": 4, "send": 4, "fetch": 3}
+_OFTEN = {
+    "fill": 8,
+    "consume": 9,
+    "work": 12,
+    "settle": 4,
+    "maintain": 4,
+    "send": 4,
+    "fetch": 3,
+    "a_moment_comes": 3,
+}
 _SOMETIMES = {"receive": 3, "time_passes": 3, "send_batch": 3, "settle_again": 3, "redrive": 3}
 ACTIONS = [name for name in ARGUMENTS for _ in range((_OFTEN | _SOMETIMES).get(name, 2))]
 """Each as often as it is drawn. The first does nothing: hypothesis begins with runs of it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import traceback
 
 import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
@@ -49,6 +50,7 @@ def _run(number: int) -> None:
 
     try:
         run_state_machine_as_test(Seeded, settings=SETTINGS)
-    except Exception:
-        steps = shrunk(QueueMachine.last.steps)
-        raise AssertionError(f"{failure(steps)}\nafter\n{script(steps)}") from None
+    except Exception as error:
+        steps = shrunk(QueueMachine.last.steps, type(error))
+        what = "".join(traceback.format_exception(failure(steps) or error, limit=-3))
+        raise AssertionError(f"{what}\nafter\n{script(steps)}") from None

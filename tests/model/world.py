@@ -168,6 +168,15 @@ class World:
     def subscriptions(self, topic: str) -> list[str]:
         return sorted(name for name, owner in self.topics.items() if owner == topic)
 
+    def moments(self) -> list[int]:
+        """When something is due from now on."""
+        rows = [row for queue in self.queues.values() for row in queue.rows]
+        times = {
+            time for row in rows for time in (row.locked_until, row.visible_at, row.expires_at)
+        }
+        times |= {*self.receipts.values(), *(made[2] for made in self.attempts.values())}
+        return sorted(time for time in times if time >= self.now)
+
     def take_seq(self) -> int:
         self.last_seq += 1
         return self.last_seq

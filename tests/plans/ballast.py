@@ -76,21 +76,28 @@ class Database:
         claimed = self.run(receive.claim(queue, number))
         return [(message.seq_number, message.lock_token) for message in claimed]
 
+    def copy(self) -> Database:
+        connection = sqlite3.connect(":memory:", isolation_level=None)
+        self.connection.backup(connection)
+        return Database(connection)
+
     def analyze(self) -> None:
         self.connection.execute("ANALYZE")
 
-    def cost(self, work: Callable[[], Any]) -> int:
-        """Steps of SQLite's virtual machine that `work` takes; what it wrote is undone."""
+    def cost(self, prepare: Callable[[Database], T], act: Callable[[T], Operation[Any]]) -> int:
+        """Steps of SQLite's virtual machine that an operation takes; whatever was written is
+        undone. Each row that is looked at takes several."""
+        steps = 0
+
+        def count() -> None:
+            nonlocal steps
+            steps += 1
+
         with self._undone():
-            steps = 0
-
-            def count() -> None:
-                nonlocal steps
-                steps += 1
-
+            operation = act(prepare(self))
             self.connection.set_progress_handler(count, 1)
             try:
-                work()
+                self.run(operation)
             finally:
                 self.connection.set_progress_handler(None, 1)
         return steps
@@ -102,21 +109,24 @@ class Database:
             yield
         finally:
             self.connection.execute("ROLLBACK")
+            self.clock.set(NOW)
 
 
 def build(rows: int) -> Database:
     """Queues that have `rows` messages of each useless kind, and beside them a few useful ones.
 
-    `q` has dead letters, parked, deferred and retained messages, and a group behind a head
-    that is locked for long; `strict` all behind such a head; `elsewhere` as many locked.
+    `q` has dead letters, parked and deferred messages, and a group behind a head that is
+    locked for long; `strict` all behind such a head; `elsewhere` as many locked ones; `kept`
+    as many retained ones, dedup records and receive attempts.
     """
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.executescript(schema())
     database = Database(connection)
     for name, settings in {
-        "q": {"dedup_window_ms": 60_000, "retain_completed_ms": 0},
+        "q": {},
         "strict": {"ordering_mode": "strict_fifo"},
         "elsewhere": {},
+        "kept": {"retain_completed_ms": 60_000, "dedup_window_ms": 60_000},
     }.items():
         database.run(queues.create_queue(name, "queue", settings))
     _load(connection, rows)
@@ -142,7 +152,7 @@ def _load(connection: sqlite3.Connection, rows: int) -> None:
             (FAR, queue, line),
         )
     insert(3, "locked", expires_at=FAR)
-    common = {"rows": rows, "queue": 1, "now": NOW, "far": FAR}
+    common = {"rows": rows, "queue": 4, "now": NOW, "far": FAR}
     connection.execute(_RETAINED, common)
     for sql in _RECORDS:
         connection.execute(sql, common)

@@ -33,9 +33,7 @@ HOT: Final[dict[str, list[str]]] = {
     "receive.LOCK": [ROWID],
     "receive.SELECT_BY_SEQ": [ROWID],
     "receive.DELETE_BY_SEQ": [ROWID],
-    "receive.SELECT_DEFERRED": [
-        "mqlite_messages_deferred (queue_id=? AND seq=? AND state=? AND rowid=?)"
-    ],
+    "receive.SELECT_DEFERRED": ["mqlite_messages_deferred (queue_id=? AND seq=? AND state=?)"],
     "receive.RELEASE": [ROWID],
     "attempts.SELECT_ATTEMPT": ["key (queue_id=? AND attempt_id=?)"],
     "attempts.SELECT_STILL_LOCKED": [ROWID],

@@ -81,5 +81,7 @@ def _access(line: str) -> str:
     if not how:
         return f"scan {table}"
     how = how.replace("INTEGER PRIMARY KEY", "rowid").replace("PRIMARY KEY", "key")
-    how = how.removeprefix("INDEX ")
-    return how if verb == "SEARCH" else f"walk {how}"
+    how = how.removeprefix("INDEX ").replace(" AND rowid=?", "")
+    if verb == "SCAN" or "ANY(" in how:  # over each value of the first column: no seek either
+        return f"walk {how.split()[0]}"
+    return how

@@ -15,7 +15,6 @@ from mqlite.client.failures import not_a_broker
 from mqlite.client.transport import Transport
 from mqlite.durations import Duration, When, to_epoch_ms, to_ms
 from mqlite.errors import (
-    InvalidArgument,
     LockLost,
     MessageTooLarge,
     MqliteError,
@@ -77,13 +76,17 @@ class Client:
     def create_queue(
         self, name: str, *, kind: Kind = "queue", **settings: Unpack[QueueSettings]
     ) -> None:
-        config = wire.ConfigFields(kind=kind, **arguments.config_fields(settings))
+        config = wire.ConfigFields(
+            kind=arguments.text(kind, "kind"), **arguments.config_fields(settings)
+        )
         self._admin(
             "CreateQueue", wire.CreateQueueRequest(name=name, config=config), wire.EmptyResponse
         )
 
     def delete_queue(self, name: str, *, generation: str | None = None) -> None:
-        generation = generation or self._generation(name)
+        if generation is None:
+            generation = self._generation(name)
+        arguments.text(generation, "generation")
         request = wire.DeleteQueueRequest(name=name, generation=generation)
         self._admin("DeleteQueue", request, wire.DeletedResponse)
 
@@ -98,12 +101,15 @@ class Client:
         return [entry.info() for entry in answer.queues]
 
     def subscribe(self, topic: str, name: str, *, expr: str = "") -> None:
+        arguments.text(expr, "expr")
         filter_ = wire.FilterFields(expr=expr) if expr else None
         request = wire.SubscribeRequest(topic=topic, name=name, filter=filter_)
         self._admin("Subscribe", request, wire.EmptyResponse)
 
     def unsubscribe(self, topic: str, name: str, *, generation: str | None = None) -> None:
-        generation = generation or self._generation(name)
+        if generation is None:
+            generation = self._generation(name)
+        arguments.text(generation, "generation")
         request = wire.UnsubscribeRequest(topic=topic, name=name, generation=generation)
         self._admin("Unsubscribe", request, wire.DeletedResponse)
 
@@ -155,7 +161,7 @@ class Client:
         return self._send(queue, arguments.out_messages(messages), at, ttl)
 
     def cancel(self, queue: str, seq_number: int) -> None:
-        request = wire.CancelRequest(queue=queue, seq_number=seq_number)
+        request = wire.CancelRequest(queue=queue, seq_number=arguments.seq_number(seq_number))
         self._queue("Cancel", request, wire.SettleResponse)
 
     def receive(
@@ -172,13 +178,15 @@ class Client:
             max_messages=arguments.batch_size(max_messages),
             wait_time_ms=arguments.wait_ms(wait) or None,
             receive_mode=1 if arguments.receive_mode(mode) == "receive_and_delete" else None,
-            receive_attempt_id=attempt_id or None,
+            receive_attempt_id=arguments.text(attempt_id, "attempt_id") or None,
         )
         answer = self._call(_QUEUE + "Receive", request, wire.MessagesResponse, polls=True)
         return self._handles(queue, answer)
 
     def receive_deferred(self, queue: str, seq_numbers: Iterable[int]) -> list[Message]:
-        request = wire.ReceiveDeferredRequest(queue=queue, seq_numbers=list(seq_numbers))
+        request = wire.ReceiveDeferredRequest(
+            queue=queue, seq_numbers=arguments.seq_numbers(seq_numbers)
+        )
         return self._handles(queue, self._queue("ReceiveDeferred", request, wire.MessagesResponse))
 
     def complete(self, queue: str, seq_number: int, lock_token: str) -> None:
@@ -206,8 +214,8 @@ class Client:
             queue,
             seq_number,
             lock_token,
-            dead_letter_reason=reason or None,
-            dead_letter_description=description or None,
+            dead_letter_reason=arguments.text(reason, "reason") or None,
+            dead_letter_description=arguments.text(description, "description") or None,
         )
 
     def defer(self, queue: str, seq_number: int, lock_token: str) -> None:
@@ -239,7 +247,7 @@ class Client:
     ) -> list[MessageData]:
         request = wire.PeekRequest(
             queue=queue,
-            from_seq=from_seq or None,
+            from_seq=arguments.bound(from_seq, "from_seq") or None,
             state=arguments.state(state) or None,
             max=arguments.peek_size(max_messages),
         )
@@ -259,10 +267,10 @@ class Client:
     ) -> MoveResult:
         request = wire.RedriveRequest(
             queue=queue,
-            target=target or None,
-            max=max_messages or None,
+            target=arguments.text(target, "target") or None,
+            max=arguments.bound(max_messages, "max_messages") or None,
             older_than_ms=to_ms(older_than, "older_than") or None,
-            rate_per_sec=rate_per_second or None,
+            rate_per_sec=arguments.bound(rate_per_second, "rate_per_second") or None,
         )
         answer = self._admin("Redrive", request, wire.RedriveResponse)
         return MoveResult(answer.moved, answer.complete)
@@ -270,7 +278,7 @@ class Client:
     def purge(self, queue: str, *, max_messages: int = 0, older_than: Duration = 0) -> MoveResult:
         request = wire.PurgeRequest(
             queue=queue,
-            max=max_messages or None,
+            max=arguments.bound(max_messages, "max_messages") or None,
             older_than_ms=to_ms(older_than, "older_than") or None,
         )
         answer = self._admin("Purge", request, wire.PurgeResponse)
@@ -300,7 +308,10 @@ class Client:
         try:
             body = msgspec.json.encode(request)
         except UnicodeEncodeError:
-            raise InvalidArgument("text must be valid Unicode") from None
+            for field, value in msgspec.structs.asdict(request).items():
+                if isinstance(value, str):
+                    arguments.text(value, field)
+            raise
         if len(body) > wire.MAX_REQUEST_BYTES:
             raise MessageTooLarge(f"the request is over {wire.MAX_REQUEST_BYTES} bytes")
         answer = self._transport.post(path, body, writes=writes, polls=polls)
@@ -316,7 +327,7 @@ class Client:
             queue=queue,
             messages=[wire.wire_message(message) for message in messages],
             scheduled_enqueue_time_ms=None if at is None else to_epoch_ms(at, "at", _now()),
-            ttl_ms=None if ttl is None else _ttl_ms(ttl),
+            ttl_ms=arguments.ttl_ms(ttl) or None,
         )
         method = "Send" if at is None else "Schedule"
         seqs = self._queue(method, request, wire.SendResponse).seq_numbers or []
@@ -329,6 +340,7 @@ class Client:
     def _settle(
         self, method: str, queue: str, seq_number: int, lock_token: str, **effect: Any
     ) -> None:
+        arguments.lease(seq_number, lock_token)
         request = wire.SettleRequest(
             queue=queue, seq_number=seq_number, lock_token=lock_token, **effect
         )
@@ -349,13 +361,6 @@ def _held(result: Settled, queue: str) -> Settled:
     if not result.ok:
         raise LockLost(f"message {result.seq_number} of {queue!r} is not locked under this token")
     return result
-
-
-def _ttl_ms(ttl: Duration) -> int:
-    value = to_ms(ttl, "ttl")
-    if not value:
-        raise InvalidArgument("ttl must be positive; leave it out for none")
-    return value
 
 
 def _batch(queue: str, leases: Iterable[Lease | Message]) -> wire.BatchRequest:

@@ -55,7 +55,7 @@ class AsyncEmbedded:
     async def delete_queue(self, name: str, *, generation: str | None = None) -> None:
         if generation is None:
             generation = await self.core.run_async(queues.generation(name))
-        await self.core.run_async(queues.delete_queue(name, generation))
+        await self.core.run_async(self.core.calls.delete_queue(name, generation))
 
     async def pause_queue(self, name: str) -> None:
         await self.core.run_async(queues.set_paused(name, True))
@@ -67,12 +67,12 @@ class AsyncEmbedded:
         return await self.core.run_async(queues.list_queues())
 
     async def subscribe(self, topic: str, name: str, *, expr: str = "") -> None:
-        await self.core.run_async(topics.subscribe(topic, name, expr))
+        await self.core.run_async(self.core.calls.subscribe(topic, name, expr))
 
     async def unsubscribe(self, topic: str, name: str, *, generation: str | None = None) -> None:
         if generation is None:
             generation = await self.core.run_async(topics.generation(topic, name))
-        await self.core.run_async(topics.unsubscribe(topic, name, generation))
+        await self.core.run_async(self.core.calls.unsubscribe(topic, name, generation))
 
     async def list_subscriptions(self) -> list[SubscriptionInfo]:
         return await self.core.run_async(topics.list_subscriptions())
@@ -134,7 +134,7 @@ class AsyncEmbedded:
             arguments.batch_size(max_messages),
             arguments.wait_ms(wait),
             arguments.receive_mode(mode),
-            attempt_id,
+            arguments.text(attempt_id, "attempt_id"),
         )
         return self._handles(queue, claimed)
 
@@ -143,7 +143,7 @@ class AsyncEmbedded:
         return self._handles(queue, claimed)
 
     async def complete(self, queue: str, seq_number: int, lock_token: str) -> None:
-        await self.core.run_async(self.core.calls.complete(queue, (seq_number, lock_token)))
+        await self.core.run_async(self.core.calls.complete(queue, seq_number, lock_token))
 
     async def complete_batch(
         self, queue: str, leases: Iterable[Lease | AsyncMessage]
@@ -153,7 +153,7 @@ class AsyncEmbedded:
     async def abandon(
         self, queue: str, seq_number: int, lock_token: str, *, delay: Duration = 0
     ) -> None:
-        await self.core.run_async(self.core.calls.abandon(queue, (seq_number, lock_token), delay))
+        await self.core.run_async(self.core.calls.abandon(queue, seq_number, lock_token, delay))
 
     async def reject(
         self,
@@ -165,14 +165,14 @@ class AsyncEmbedded:
         description: str = "",
     ) -> None:
         await self.core.run_async(
-            self.core.calls.reject(queue, (seq_number, lock_token), reason, description)
+            self.core.calls.reject(queue, seq_number, lock_token, reason, description)
         )
 
     async def defer(self, queue: str, seq_number: int, lock_token: str) -> None:
-        await self.core.run_async(self.core.calls.defer(queue, (seq_number, lock_token)))
+        await self.core.run_async(self.core.calls.defer(queue, seq_number, lock_token))
 
     async def renew(self, queue: str, seq_number: int, lock_token: str) -> RenewResult:
-        return await self.core.run_async(self.core.calls.renew(queue, (seq_number, lock_token)))
+        return await self.core.run_async(self.core.calls.renew(queue, seq_number, lock_token))
 
     async def renew_batch(
         self, queue: str, leases: Iterable[Lease | AsyncMessage]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from mqlite.durations import to_ms
@@ -13,8 +14,6 @@ from mqlite.embedded.calls import Calls
 from mqlite.embedded.joining import Joined
 from mqlite.embedded.options import Options
 from mqlite.engine import browse, receive, sweeps
-from mqlite.engine.catalog import Queue
-from mqlite.engine.names import no_queue
 from mqlite.engine.receive import Claimed
 from mqlite.engine.retention import Bounds
 from mqlite.engine.steps import Operation, Plan
@@ -35,6 +34,7 @@ class Core:
         self.clock = store.clock
         self.max_message_bytes = max_message_bytes
         self.calls = Calls(self.clock, max_message_bytes)
+        self._stops: set[Callable[[], object]] = set()
         self.drive(sweeps.recover())
         store.maintain_with(sweeps.passes(bounds))
 
@@ -84,11 +84,10 @@ class Core:
         claim = receive.claim(queue, limit, mode=mode, attempt_id=attempt_id)
         deadline = self.clock.now() + wait_ms
         claimed = self.run(claim)
-        while not claimed and self.clock.now() < deadline:
-            found = self._waits_on(queue)
-            with self.store.waiters.join(found.id) as place:
+        while self._waits(claimed, deadline):
+            with self.store.waiters.join(claimed.queue_id) as place:
                 claimed = self.run(claim)
-                while not claimed and self.clock.now() < deadline and self._is_still(found):
+                while self._waits(claimed, deadline) and claimed.queue_id == place.queue_id:
                     place.wait(deadline)
                     claimed = self.run(claim)
         return claimed
@@ -110,26 +109,16 @@ class Core:
 
         deadline = self.clock.now() + wait_ms
         claimed = await attempt()
-        while not claimed and self.clock.now() < deadline:
-            found = self._waits_on(queue)
-            with self.store.waiters.join_async(found.id) as place:
+        while self._waits(claimed, deadline):
+            with self.store.waiters.join_async(claimed.queue_id) as place:
                 claimed = await attempt()
-                while not claimed and self.clock.now() < deadline and self._is_still(found):
+                while self._waits(claimed, deadline) and claimed.queue_id == place.queue_id:
                     await place.wait(deadline)
                     claimed = await attempt()
         return claimed
 
-    def _waits_on(self, name: str) -> Queue:
-        """The queue that an empty claim has just looked at."""
-        found = self.store.names.known(name)
-        if not isinstance(found, Queue):
-            raise no_queue(name)
-        return found
-
-    def _is_still(self, queue: Queue) -> bool:
-        """Whether the name still means this queue; it may have been deleted and made anew."""
-        found = self.store.names.known(queue.name)
-        return isinstance(found, Queue) and found.id == queue.id
+    def _waits(self, claimed: Claimed, deadline: int) -> bool:
+        return not claimed and not claimed.replayed and self.clock.now() < deadline
 
     def join(self, connection: Any) -> Joined:
         """See `Embedded.join`."""
@@ -141,20 +130,31 @@ class Core:
         return Joined(caller, self.calls, self.clock, self.store.expect_foreign_commit)
 
     def drive(self, plan: Plan[T]) -> T:
-        """Run a plan to its end."""
-        return drive(plan, self.run, self.clock, Stop(threading.Event()))
+        """Run a plan to its end; closing asks it to end with what it has done."""
+        stop = Stop(threading.Event())
+        with self._stopped_by_close(stop.request):
+            return drive(plan, self.run, self.clock, stop)
 
     async def drive_async(self, plan: Plan[T], budget_ms: int | None = None) -> T:
         """Run a plan; after `budget_ms` of real time it is asked to end with what it has
         done."""
         stop = Stop(asyncio.Event())
-        if budget_ms is None:
-            return await drive_async(plan, self.run_async, self.clock, stop)
-        timer = asyncio.get_running_loop().call_later(budget_ms / 1000, stop.request)
+        loop = asyncio.get_running_loop()
+        timer = None if budget_ms is None else loop.call_later(budget_ms / 1000, stop.request)
+        with self._stopped_by_close(lambda: loop.call_soon_threadsafe(stop.request)):
+            try:
+                return await drive_async(plan, self.run_async, self.clock, stop)
+            finally:
+                if timer is not None:
+                    timer.cancel()
+
+    @contextmanager
+    def _stopped_by_close(self, stop: Callable[[], object]) -> Generator[None]:
+        self._stops.add(stop)
         try:
-            return await drive_async(plan, self.run_async, self.clock, stop)
+            yield
         finally:
-            timer.cancel()
+            self._stops.discard(stop)
 
     def status(self) -> StoreStatus:
         return self.store.status(*self.run(browse.counts()))
@@ -174,10 +174,12 @@ class Core:
 
     def close(self) -> None:
         """Refuse new work, wake long polls, wait for admitted work, release the file."""
+        for stop in list(self._stops):
+            stop()
         self.store.close()
 
     async def close_async(self) -> None:
-        await asyncio.to_thread(self.store.close)
+        await asyncio.to_thread(self.close)
 
 
 def _bound(name: str, value: int | None) -> int:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Literal, Self, Unpack
 
 import msgspec
 
@@ -54,7 +54,7 @@ class Embedded:
     def delete_queue(self, name: str, *, generation: str | None = None) -> None:
         if generation is None:
             generation = self.core.run(queues.generation(name))
-        self.core.run(queues.delete_queue(name, generation))
+        self.core.run(self.core.calls.delete_queue(name, generation))
 
     def pause_queue(self, name: str) -> None:
         self.core.run(queues.set_paused(name, True))
@@ -66,12 +66,12 @@ class Embedded:
         return self.core.run(queues.list_queues())
 
     def subscribe(self, topic: str, name: str, *, expr: str = "") -> None:
-        self.core.run(topics.subscribe(topic, name, expr))
+        self.core.run(self.core.calls.subscribe(topic, name, expr))
 
     def unsubscribe(self, topic: str, name: str, *, generation: str | None = None) -> None:
         if generation is None:
             generation = self.core.run(topics.generation(topic, name))
-        self.core.run(topics.unsubscribe(topic, name, generation))
+        self.core.run(self.core.calls.unsubscribe(topic, name, generation))
 
     def list_subscriptions(self) -> list[SubscriptionInfo]:
         return self.core.run(topics.list_subscriptions())
@@ -133,7 +133,7 @@ class Embedded:
             arguments.batch_size(max_messages),
             arguments.wait_ms(wait),
             arguments.receive_mode(mode),
-            attempt_id,
+            arguments.text(attempt_id, "attempt_id"),
         )
         return self._handles(queue, claimed)
 
@@ -142,13 +142,13 @@ class Embedded:
         return self._handles(queue, claimed)
 
     def complete(self, queue: str, seq_number: int, lock_token: str) -> None:
-        self.core.run(self.core.calls.complete(queue, (seq_number, lock_token)))
+        self.core.run(self.core.calls.complete(queue, seq_number, lock_token))
 
     def complete_batch(self, queue: str, leases: Iterable[Lease | Message]) -> list[SettleResult]:
         return self.core.run(self.core.calls.complete_batch(queue, leases))
 
     def abandon(self, queue: str, seq_number: int, lock_token: str, *, delay: Duration = 0) -> None:
-        self.core.run(self.core.calls.abandon(queue, (seq_number, lock_token), delay))
+        self.core.run(self.core.calls.abandon(queue, seq_number, lock_token, delay))
 
     def reject(
         self,
@@ -159,13 +159,13 @@ class Embedded:
         reason: str = "",
         description: str = "",
     ) -> None:
-        self.core.run(self.core.calls.reject(queue, (seq_number, lock_token), reason, description))
+        self.core.run(self.core.calls.reject(queue, seq_number, lock_token, reason, description))
 
     def defer(self, queue: str, seq_number: int, lock_token: str) -> None:
-        self.core.run(self.core.calls.defer(queue, (seq_number, lock_token)))
+        self.core.run(self.core.calls.defer(queue, seq_number, lock_token))
 
     def renew(self, queue: str, seq_number: int, lock_token: str) -> RenewResult:
-        return self.core.run(self.core.calls.renew(queue, (seq_number, lock_token)))
+        return self.core.run(self.core.calls.renew(queue, seq_number, lock_token))
 
     def renew_batch(self, queue: str, leases: Iterable[Lease | Message]) -> list[RenewResult]:
         return self.core.run(self.core.calls.renew_batch(queue, leases))
@@ -219,6 +219,22 @@ class Embedded:
         connection to another file or without a transaction, TransactionNotWritable.
         """
         return self.core.join(connection)
+
+    def serve(self, addr: str, *, tokens: Sequence[str] | Literal["off"], **options: Any) -> None:
+        """Serve this queue over HTTP until SIGTERM, SIGINT or `close`; see
+        `mqlite.broker.serve.serve` for the options. Needs `mqlite[broker]`."""
+        from mqlite.broker.serve import serve
+
+        serve(self, addr, tokens=tokens, **options)
+
+    def serving(
+        self, addr: str = "127.0.0.1:0", *, tokens: Sequence[str] | Literal["off"], **options: Any
+    ) -> AbstractContextManager[str]:
+        """Serve this queue over HTTP in a thread, for the duration of a `with` block that is
+        given the URL. Needs `mqlite[broker]`."""
+        from mqlite.broker.serve import serving
+
+        return serving(self, addr, tokens=tokens, **options)
 
     def vacuum(self, *, full: bool = False) -> None:
         """Give free pages back to the file system; `full` rewrites the whole file, during

@@ -77,7 +77,7 @@ class Settling(Sending):
 
     def complete(self, queue: str, seq_number: int, lock_token: str) -> None:
         """See `MQ.complete`. The lease is checked here, not at the commit."""
-        self._run(self._calls.complete(queue, (seq_number, lock_token)))
+        self._run(self._calls.complete(queue, seq_number, lock_token))
 
     def complete_batch(
         self, queue: str, leases: Iterable[Lease | BaseMessage]
@@ -87,7 +87,7 @@ class Settling(Sending):
 
     def abandon(self, queue: str, seq_number: int, lock_token: str, *, delay: Duration = 0) -> None:
         """See `MQ.abandon`."""
-        self._run(self._calls.abandon(queue, (seq_number, lock_token), delay))
+        self._run(self._calls.abandon(queue, seq_number, lock_token, delay))
 
     def reject(
         self,
@@ -99,8 +99,8 @@ class Settling(Sending):
         description: str = "",
     ) -> None:
         """See `MQ.reject`."""
-        self._run(self._calls.reject(queue, (seq_number, lock_token), reason, description))
+        self._run(self._calls.reject(queue, seq_number, lock_token, reason, description))
 
     def defer(self, queue: str, seq_number: int, lock_token: str) -> None:
         """See `MQ.defer`."""
-        self._run(self._calls.defer(queue, (seq_number, lock_token)))
+        self._run(self._calls.defer(queue, seq_number, lock_token))

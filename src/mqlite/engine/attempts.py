@@ -69,7 +69,7 @@ def replay(
     seqs = json.dumps([claim.seq for claim in claims])
     locked = yield Statement(SELECT_STILL_LOCKED, (seqs, queue.id, now))
     held = {
-        (message.seq_number, message.lock_token): message for message in map(rows.claimed, locked)
+        (message.seq_number, message.lock_token): message for message in map(rows.message, locked)
     }
     return [held[key] for claim in claims if (key := (claim.seq, claim.token)) in held]
 

@@ -10,7 +10,7 @@ from mqlite.engine.names import check_present, no_queue
 from mqlite.engine.steps import NOW, Row, Statement, Steps, operation, resolve_queue
 from mqlite.model import RESPONSE_BODY_BYTES, STATES, MessageData, QueueStats
 
-_SEQ: Final = {state: "seq" for state in STATES} | {"locked": "+seq"}
+_SEQ: Final = dict.fromkeys(STATES, "seq") | {"locked": "+seq"}
 # Locked rows are indexed by deadline only, which every claim pays for; so few are locked at
 # a time that sorting them here is cheaper. The plus keeps the planner off the whole table.
 SELECT_SIZES: Final = {
@@ -58,7 +58,7 @@ def peek(queue_name: str, from_seq: int, state: str, limit: int) -> Steps[list[M
             found += yield Statement(SELECT_SIZES[name], (queue.id, from_seq, limit))
     seqs = _page(sorted(found), limit)
     messages = yield Statement(SELECT_MESSAGES, (json.dumps(seqs),))
-    return [rows.peeked(row) for row in messages]
+    return [rows.message(row) for row in messages]
 
 
 def _page(found: list[Row], limit: int) -> list[int]:

@@ -6,6 +6,7 @@ lives in a payload row that no state change touches.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -42,21 +43,25 @@ Content = tuple[int | None, str, bytes]
 
 
 def encode_properties(properties: dict[str, str]) -> str:
-    return _encoder.encode(properties).decode() if properties else ""
+    return _encoder.encode(properties).decode()
 
 
 def decode_properties(text: str) -> dict[str, str]:
     return _decoder.decode(text) if text else {}
 
 
-def place(messages: list[OutMessage], deliveries: list[int]) -> Steps[list[Content]]:
-    """Store what does not belong into the rows; answer the content columns of each message."""
+def place(messages: Sequence[OutMessage], deliveries: Sequence[int] = ()) -> Steps[list[Content]]:
+    """Store what does not belong into the rows; answer the content columns of each message.
+
+    `deliveries` says how many rows each message gets, one where it is left out.
+    """
     placed: list[Content] = []
     apart: list[tuple[bytes, str]] = []
     where: list[int] = []
-    for index, (message, count) in enumerate(zip(messages, deliveries, strict=True)):
-        properties = encode_properties(message.properties)
-        if count > 1 or len(message.body) + len(properties) > INLINE_BYTES:
+    for index, message in enumerate(messages):
+        properties = encode_properties(message.properties) if message.properties else ""
+        shared = deliveries and deliveries[index] > 1
+        if shared or len(message.body) + len(properties) > INLINE_BYTES:
             where.append(index)
             apart.append((message.body, properties))
             placed.append((None, "", b""))

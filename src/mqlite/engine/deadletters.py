@@ -196,7 +196,7 @@ def _select(queue: Queue, scope: Scope, after: int, limit: int) -> Steps[Selecte
         [Place(*row[:4]) for row in meant],
         sum(row[5] is not None for row in meant),
         {row[5] for row in meant if row[5] is not None},
-        Chunk(len(meant), last, len(found) == limit),
+        Chunk(len(meant), last, bool(found) and last < scope.last),
     )
 
 

@@ -20,6 +20,8 @@ def check_name(name: str, field: str = "name") -> None:
 
 def check_present(name: str, field: str = "queue") -> None:
     """A name that is looked up must be there; whether it exists is another question."""
+    if not isinstance(name, str):
+        raise InvalidArgument(f"{field} must be text, got {type(name).__name__}")
     if not name:
         raise InvalidArgument(f"{field} must not be empty")
     try:

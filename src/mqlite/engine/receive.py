@@ -42,7 +42,10 @@ CLAIM_ONE: Final = f"""
     UPDATE mqlite_messages
        SET state = 'locked', locked_until = ?, lock_token = ?, delivery_count = delivery_count + 1
      WHERE seq = (SELECT seq FROM mqlite_messages WHERE {_READY} LIMIT 1)
-    RETURNING {rows.CLAIMED}
+    RETURNING {rows.CLAIMED}, EXISTS (
+        SELECT 1 FROM mqlite_messages AS other
+         WHERE other.queue_id = mqlite_messages.queue_id AND other.state = 'active'
+           AND other.head = 1 AND other.seq <> mqlite_messages.seq)
 """
 SELECT_READY: Final = f"""
     SELECT seq, body_size, line, payload_id FROM mqlite_messages WHERE {_READY} LIMIT ?
@@ -71,17 +74,26 @@ RELEASE: Final = """
 
 
 class Claimed(list[MessageData]):
-    """Messages handed to a receiver; `truncated` when the byte budget ended the batch."""
+    """Messages handed to a receiver.
 
-    truncated = False
+    `queue_id` is the queue that was looked at, `more` says that it has further claimable
+    messages, `replayed` that the batch is that of an earlier attempt, `truncated` that the
+    byte budget ended it.
+    """
+
+    def __init__(self, messages: Iterable[MessageData] = (), *, queue_id: int = 0) -> None:
+        super().__init__(messages)
+        self.queue_id = queue_id
+        self.more = False
+        self.replayed = False
+        self.truncated = False
 
     def recheck(self, now: int) -> Claimed:
         """Without the leases that have already run out, with what remains of the others."""
-        live = Claimed(m for m in self if not m.locked_until_ms or m.locked_until_ms > now)
-        live.truncated = self.truncated
-        for message in live:
+        self[:] = [m for m in self if not m.locked_until_ms or m.locked_until_ms > now]
+        for message in self:
             message.lease_ms = max(message.locked_until_ms - now, 0)
-        return live
+        return self
 
 
 @operation()
@@ -104,21 +116,24 @@ def claim(
     if queue is None:
         raise no_queue(queue_name)
     now: int = yield NOW
+    claimed = Claimed(queue_id=queue.id)
     if attempt_id:
         replayed = yield from attempts.replay(queue, attempt_id, mode, now)
         if replayed is not None:
-            return Claimed(replayed)
+            claimed.extend(replayed)
+            claimed.replayed = True
+            return claimed
     if queue.paused:
-        return Claimed()
+        return claimed
     if (yield Earliest(EXPIRY_DUE)) <= now:
         yield from expire_active(queue, now)
     if mode == "receive_and_delete":
-        claimed = yield from _take(queue, limit, now)
+        yield from _take(queue, claimed, limit, now)
     else:
-        claimed = yield from _lock_ready(queue, limit, now, now + _lease(queue, lease_ms))
+        yield from _lock_ready(queue, claimed, limit, now, now + _lease(queue, lease_ms))
     if claimed and attempt_id:
         yield from attempts.record(queue, attempt_id, mode, claimed, now)
-    if len(claimed) == limit or claimed.truncated:
+    if claimed.more:
         yield Ready(queue.id, 1)
     return claimed
 
@@ -127,63 +142,58 @@ def _lease(queue: Queue, lease_ms: int) -> int:
     return lease_ms or queue.config.lock_duration_ms
 
 
-def _lock_ready(queue: Queue, limit: int, now: int, until: int) -> Steps[Claimed]:
+def _lock_ready(queue: Queue, claimed: Claimed, limit: int, now: int, until: int) -> Steps[None]:
     if limit == 1:
         found = yield Statement(CLAIM_ONE, (until, secrets.token_hex(16), queue.id, now))
-        return (yield from _delivered(queue, found, until))
-    ready = yield Statement(SELECT_READY, (queue.id, now, limit))
-    within = _within_budget([row[1] for row in ready])
-    claimed = yield from _lock(queue, [row[0] for row in ready[:within]], until)
-    claimed.truncated = within < len(ready)
-    return claimed
+        claimed.more = bool(found and found[0][-1])
+    else:
+        ready = yield Statement(SELECT_READY, (queue.id, now, limit + 1))
+        within = _within_budget([row[1] for row in ready[:limit]])
+        claimed.more = within < len(ready)
+        found = yield from _lock([row[0] for row in ready[:within]], until)
+    yield from _delivered(queue, claimed, found, until)
 
 
-def _lock(queue: Queue, seqs: Sequence[int], until: int) -> Steps[Claimed]:
+def _lock(seqs: Sequence[int], until: int) -> Steps[list[Row]]:
     if not seqs:
-        return Claimed()
+        return []
     yield Many(LOCK, [(until, secrets.token_hex(16), seq) for seq in seqs])
-    found = yield Statement(SELECT_BY_SEQ, (json.dumps(seqs),))
-    return (yield from _delivered(queue, found, until))
+    found: list[Row] = yield Statement(SELECT_BY_SEQ, (json.dumps(seqs),))
+    return found
 
 
-def _delivered(queue: Queue, found: list[Row], until: int) -> Steps[Claimed]:
-    if not found:
-        return Claimed()
-    found.sort(key=rows.claim_order)
-    claimed = Claimed(map(rows.claimed, found))
-    yield from _count_deliveries(queue, claimed)
-    yield Due(LOCK_DUE, until)
-    return claimed
+def _delivered(queue: Queue, claimed: Claimed, found: list[Row], until: int) -> Steps[None]:
+    if found:
+        found.sort(key=rows.claim_order)
+        claimed.extend(map(rows.message, found))
+        yield Due(LOCK_DUE, until)
+        yield from _count(queue, claimed)
 
 
-def _count_deliveries(queue: Queue, claimed: Iterable[MessageData]) -> Steps[None]:
-    counts = [message.delivery_count for message in claimed]
-    yield Event("delivered", queue.id, len(counts))
-    again = sum(count > 1 for count in counts)
+def _count(queue: Queue, delivered: Sequence[MessageData]) -> Steps[None]:
+    yield Event("delivered", queue.id, len(delivered))
+    again = sum(message.delivery_count > 1 for message in delivered)
     if again:
         yield Event("redelivered", queue.id, again)
 
 
-def _take(queue: Queue, limit: int, now: int) -> Steps[Claimed]:
+def _take(queue: Queue, taken: Claimed, limit: int, now: int) -> Steps[None]:
     """Receive-and-delete: take, promote, take again, so that a batch may hold several
     messages of one line, in order."""
-    taken = Claimed()
     budget = RESPONSE_BODY_BYTES
-    while len(taken) < limit and budget > 0:
-        ready = yield Statement(SELECT_READY, (queue.id, now, limit - len(taken)))
-        ready = _up_to_first_lined(ready)
-        within = _within_budget([row[1] for row in ready], budget)
-        if not within:
+    while True:
+        ready = yield Statement(SELECT_READY, (queue.id, now, limit + 1 - len(taken)))
+        room = limit - len(taken) if budget > 0 else 0
+        chosen = _up_to_first_lined(ready[:room])
+        chosen = chosen[: _within_budget([row[1] for row in chosen], budget)]
+        if not chosen:
+            taken.more = bool(ready)
             break
-        budget -= sum(row[1] for row in ready[:within])
-        taken.extend((yield from _delete(queue, ready[:within])))
-        if within < len(ready):
-            taken.truncated = True
-            break
+        budget -= sum(row[1] for row in chosen)
+        taken.extend((yield from _delete(queue, chosen)))
     if taken:
-        yield from _count_deliveries(queue, taken)
+        yield from _count(queue, taken)
         yield Event("receive_deleted", queue.id, len(taken))
-    return taken
 
 
 def _up_to_first_lined(ready: list[Row]) -> list[Row]:
@@ -201,7 +211,7 @@ def _delete(queue: Queue, ready: list[Row]) -> Steps[list[MessageData]]:
     for _, _, line, payload_id in ready:
         yield from content.drop(payload_id)
         yield from lines.leave(queue.id, line, 1)
-    messages = [rows.claimed(row) for row in sorted(found, key=rows.claim_order)]
+    messages = [rows.message(row) for row in sorted(found, key=rows.claim_order)]
     for message in messages:
         message.delivery_count += 1
     return messages
@@ -255,8 +265,11 @@ def receive_deferred(queue_name: str, seqs: Sequence[int]) -> Steps[Claimed]:
     sizes = {row[0]: row[1] for row in found}
     deferred = [seq for seq in asked if seq in sizes]
     within = _within_budget([sizes[seq] for seq in deferred])
-    locked = yield from _lock(queue, deferred[:within], now + queue.config.lock_duration_ms)
+    claimed = Claimed(queue_id=queue.id)
+    until = now + queue.config.lock_duration_ms
+    locked = yield from _lock(deferred[:within], until)
+    yield from _delivered(queue, claimed, locked, until)
     place = {seq: index for index, seq in enumerate(deferred)}
-    locked.sort(key=lambda message: place[message.seq_number])
-    locked.truncated = within < len(deferred)
-    return locked
+    claimed.sort(key=lambda message: place[message.seq_number])
+    claimed.truncated = within < len(deferred)
+    return claimed

@@ -118,7 +118,11 @@ def _send(
         raise no_queue(target)
     if isinstance(found, Topic):
         return (yield from _send_to_topic(found, messages, shape, routes))
-    verdicts = yield from _admit(found, messages, range(len(messages)), shape)
+    _check_groups(found, messages)
+    if not found.config.dedup_window_ms:
+        contents = yield from content.place(messages)
+        return (yield from _insert(found, messages, contents, shape))
+    verdicts = yield from dedup.judge(found, messages, range(len(messages)), now)
     if len(messages) == 1 and verdicts.conflicts:
         raise _conflict(messages[0])
     return (yield from _store([(found, verdicts)], messages, shape))
@@ -134,7 +138,8 @@ def _send_to_topic(
         if not indexes:
             continue
         queue: Queue = yield QueueById(subscription.queue_id)
-        admitted.append((queue, (yield from _admit(queue, messages, indexes, shape))))
+        _check_groups(queue, [messages[index] for index in indexes])
+        admitted.append((queue, (yield from dedup.judge(queue, messages, indexes, shape.now))))
     if len(messages) == 1 and admitted and all(verdict.conflicts for _, verdict in admitted):
         raise _conflict(messages[0])
     return (yield from _store(admitted, messages, shape))
@@ -149,16 +154,9 @@ def _check_message(message: OutMessage, max_bytes: int) -> None:
         raise InvalidArgument(f"priority must be {-MAX_PRIORITY} to {MAX_PRIORITY}")
 
 
-def _admit(
-    queue: Queue, messages: Sequence[OutMessage], indexes: Sequence[int], shape: Shape
-) -> Steps[Verdicts]:
-    """Refuse what this queue cannot take, and set aside what it already has."""
-    if queue.config.ordering_mode == "group_fifo":
-        for index in indexes:
-            if not messages[index].group_id:
-                raise GroupRequired(f"queue {queue.name!r} requires a group_id")
-    _expiry(queue, shape)
-    return (yield from dedup.judge(queue, messages, indexes, shape.now))
+def _check_groups(queue: Queue, messages: Iterable[OutMessage]) -> None:
+    if queue.config.ordering_mode == "group_fifo" and not all(m.group_id for m in messages):
+        raise GroupRequired(f"queue {queue.name!r} requires a group_id")
 
 
 def _expiry(queue: Queue, shape: Shape) -> tuple[int, int]:
@@ -190,34 +188,37 @@ def _store(
     contents = dict(zip(stored, placed, strict=True))
     answer = [0] * len(messages)
     for queue, verdicts in admitted:
-        seqs = yield from _store_in(queue, verdicts, messages, contents, shape)
+        seqs = dict(verdicts.known)
+        if verdicts.new:
+            keys = yield from _insert(
+                queue,
+                [messages[index] for index in verdicts.new],
+                [contents[index] for index in verdicts.new],
+                shape,
+            )
+            seqs.update(zip(verdicts.new, keys, strict=True))
+            yield from dedup.remember(queue, verdicts, seqs, shape.now)
+        for index, first in verdicts.repeats.items():
+            seqs[index] = seqs[first]
         for index, seq in seqs.items():
             answer[index] = seq
     return answer
 
 
-def _store_in(
-    queue: Queue,
-    verdicts: Verdicts,
-    messages: Sequence[OutMessage],
-    contents: dict[int, Content],
-    shape: Shape,
-) -> Steps[dict[int, int]]:
-    """Insert the new messages of one queue; answers sequence numbers by index."""
-    seqs: dict[int, int] = dict(verdicts.known)
-    if verdicts.new:
-        ttl_ms, expires_at = _expiry(queue, shape)
-        rows = [
-            _row(queue, messages[index], contents[index], shape, ttl_ms, expires_at)
-            for index in verdicts.new
-        ]
-        keys: list[int] = yield Insert(INSERT_MESSAGE, rows)
-        seqs.update(zip(verdicts.new, keys, strict=True))
-        yield from dedup.remember(queue, verdicts, seqs, shape.now)
-        yield from _announce(queue, rows, keys, shape, expires_at)
-    for index, first in verdicts.repeats.items():
-        seqs[index] = seqs[first]
-    return seqs
+def _insert(
+    queue: Queue, messages: Sequence[OutMessage], contents: Sequence[Content], shape: Shape
+) -> Steps[list[int]]:
+    """Write messages into one queue; answers their sequence numbers."""
+    if not messages:
+        return []
+    ttl_ms, expires_at = _expiry(queue, shape)
+    rows = [
+        _row(queue, message, where, shape, ttl_ms, expires_at)
+        for message, where in zip(messages, contents, strict=True)
+    ]
+    keys: list[int] = yield Insert(INSERT_MESSAGE, rows)
+    yield from _announce(queue, rows, keys, shape, expires_at)
+    return keys
 
 
 def _row(

@@ -1,6 +1,6 @@
 """The expression language of subscription filters: expr-lang v1.17.8 in pure Python.
 
-    program = compile('subject == "a"', Env({"subject": STRING}), expect=True)
+    program = compile('subject == "a"', Env({"subject": STRING}), expect=bool)
     program.run({"subject": "a"})
 
 Knows nothing of queues; `mqlite.expr.message` adds what a filter over messages may name.

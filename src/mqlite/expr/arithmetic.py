@@ -1,4 +1,8 @@
-"""Arithmetic on values of any kind (spec 6.1, 6.2, 6.9)."""
+"""Arithmetic on values of any kind (spec 6.1, 6.2, 6.9).
+
+Like every operation that a node of the tree applies, these take the evaluation's budget first,
+whether they need it or not, and raise Fault for values of the wrong kinds.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +36,8 @@ def _refuse(a: Value, op: str, b: Value) -> NoReturn:
 
 def add(budget: Budget, a: Value, b: Value) -> Value:
     """a + b"""
+    if type(a) is int and type(b) is int:
+        return wrap(a + b)
     if is_number(a) and is_number(b):
         return _normal(a + b)
     if type(a) is str and type(b) is str:
@@ -47,13 +53,13 @@ def add(budget: Budget, a: Value, b: Value) -> Value:
     _refuse(a, "+", b)
 
 
-def subtract(a: Value, b: Value) -> Value:
+def subtract(budget: Budget, a: Value, b: Value) -> Value:
     """a - b"""
+    if type(a) is Time and type(b) is Time:
+        return a.minus(b)
     if is_number(a) and is_number(b):
         return _normal(a - b)
     match a, b:
-        case Time(), Time():
-            return a.minus(b)
         case Time(), Duration():
             return Time(a.ns - b.ns, a.zone)
         case Duration(), Duration():
@@ -61,7 +67,7 @@ def subtract(a: Value, b: Value) -> Value:
     _refuse(a, "-", b)
 
 
-def multiply(a: Value, b: Value) -> Value:
+def multiply(budget: Budget, a: Value, b: Value) -> Value:
     """a * b; a duration by a float is a float number of nanoseconds."""
     if is_number(a) and is_number(b):
         return _normal(a * b)
@@ -77,7 +83,7 @@ def _normal(number: int | float) -> int | float:
     return number if type(number) is float else wrap(int(number))
 
 
-def divide(a: Value, b: Value) -> Value:
+def divide(budget: Budget, a: Value, b: Value) -> Value:
     """a / b, always a float; division by zero gives an infinity or NaN."""
     if not is_number(a) or not is_number(b):
         _refuse(a, "/", b)
@@ -89,7 +95,7 @@ def divide(a: Value, b: Value) -> Value:
     return math.copysign(math.inf, dividend) * math.copysign(1.0, divisor)
 
 
-def modulo(a: Value, b: Value) -> Value:
+def modulo(budget: Budget, a: Value, b: Value) -> Value:
     """a % b with the sign of a."""
     if not is_int(a) or not is_int(b):
         _refuse(a, "%", b)
@@ -99,7 +105,7 @@ def modulo(a: Value, b: Value) -> Value:
     return -rest if a < 0 else rest
 
 
-def negate(a: Value) -> Value:
+def negate(budget: Budget, a: Value) -> Value:
     """-a"""
     if type(a) is Uint8:
         return Uint8(-a & 0xFF)
@@ -134,7 +140,7 @@ def to_float(value: Value) -> float:
     raise Fault(f"invalid operation: float({go_name(value)})")
 
 
-def power(a: Value, b: Value) -> float:
+def power(budget: Budget, a: Value, b: Value) -> float:
     """a ** b"""
     return _power(to_float(a), to_float(b))
 

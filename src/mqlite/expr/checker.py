@@ -19,7 +19,6 @@ from .nodes import (
     Call,
     Chain,
     Conditional,
-    Constant,
     Let,
     Literal,
     Map,
@@ -39,7 +38,7 @@ from .operator_types import Refused, binary_type, conditional_type, unary_type
 from .predicate_types import RULES as PREDICATE_RULES
 from .signatures import Misfit, argument_misfit, count_misfit
 from .suggest import nearest
-from .trampoline import Steps
+from .trampoline import Steps, done
 from .types import (
     ANY,
     ARRAY,
@@ -108,12 +107,10 @@ class _Checker:
     # -- names and literals ----------------------------------------------------------------
 
     def literal(self, node: Literal) -> Steps[Type]:
-        return _LITERAL_TYPES[type(node.value)]
-        yield
+        return done(_LITERAL_TYPES[type(node.value)])
 
     def name(self, node: Name) -> Steps[Type]:
-        return self.let_type(node.name) or self.resolve(node, node.name)
-        yield
+        return done(self.let_type(node.name) or self.resolve(node, node.name))
 
     def let_type(self, name: str) -> Type | None:
         return next((known for bound, known in reversed(self.lets) if bound == name), None)
@@ -141,11 +138,10 @@ class _Checker:
     def pointer(self, node: Pointer) -> Steps[Type]:
         scope = self.scopes[-1]
         if not node.name:
-            return scope.element
+            return done(scope.element)
         if node.name in scope.pointers:
-            return scope.pointers[node.name]
+            return done(scope.pointers[node.name])
         raise self.error(node, f"unknown pointer #{node.name}")
-        yield
 
     # -- operators -------------------------------------------------------------------------
 
@@ -178,8 +174,7 @@ class _Checker:
         return remembered
 
     def recall(self, node: Recall) -> Steps[Type]:
-        return node.source.type
-        yield
+        return done(node.source.type)
 
     def conditional(self, node: Conditional) -> Steps[Type]:
         condition: Type = yield self.visit(node.condition)
@@ -412,10 +407,6 @@ class _Checker:
     def sequence(self, node: nodes.Sequence) -> Steps[Type]:
         types: list[Type] = yield self.visit_all(node.items)
         return types[-1]
-
-    def constant(self, node: Constant) -> Steps[Type]:
-        return node.type
-        yield
 
 
 _VISITORS: dict[type[Node], Callable[[_Checker, Any], Steps[Type]]] = {

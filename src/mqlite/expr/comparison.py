@@ -12,29 +12,35 @@ from .gotime import Duration, Time
 from .text import is_broken, to_bytes
 from .values import AnyMap, NilArray, Value, go_name, is_map, is_nil, is_number
 
-__all__ = ["ORDERINGS", "deep_equal", "equal", "ordered"]
+__all__ = ["ORDERINGS", "deep_equal", "equal"]
 
-ORDERINGS: dict[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 _SCALARS = frozenset([bool, str, Duration, Time])
 # Arrays of these types are compared element by element whatever the elements are.
 _PLAIN_ARRAYS = frozenset([list, tuple, range, bytes, NilArray])
 
 
-def ordered(op: str, a: Value, b: Value) -> bool:
-    """a < b and its like, for numbers, strings, times and durations; raises Fault for others."""
-    compare = ORDERINGS[op]
-    kind = type(a)
-    if kind is type(b):
-        if kind is str:
-            return compare(*_bytewise(a, b))
-        if kind in (int, float, Time, Duration):
+def _ordering(op: str, compare: Callable[[Any, Any], bool]) -> Callable[..., bool]:
+    """a < b or its like, for numbers, strings, times and durations."""
+
+    def ordered(budget: Budget, a: Value, b: Value) -> bool:
+        kind = type(a)
+        if kind is type(b):
+            if kind is int or kind is float:
+                return compare(a, b)
+            if kind is Duration or kind is Time:
+                return compare(a.ns, b.ns)
+            if kind is str:
+                return compare(*_bytewise(a, b))
+        if is_number(a) and is_number(b):
+            if float in (kind, type(b)):
+                return compare(float(a), float(b))
             return compare(a, b)
-    if is_number(a) and is_number(b):
-        if float in (kind, type(b)):
-            return compare(float(a), float(b))
-        return compare(a, b)
-    raise Fault(f"invalid operation: {go_name(a)} {op} {go_name(b)}")
+        raise Fault(f"invalid operation: {go_name(a)} {op} {go_name(b)}")
+
+    return ordered
 
 
 def _bytewise(a: str, b: str) -> tuple[str | bytes, str | bytes]:
@@ -117,3 +123,7 @@ def _parts(a: Value, b: Value) -> list[tuple[Value, Value]] | None:
     if a.keys() != b.keys():
         return None
     return [(value, b[key]) for key, value in a.items()]
+
+
+ORDERINGS = {op: _ordering(op, compare) for op, compare in _COMPARE.items()}
+"""The operators that ask for order, by their spelling; they raise Fault where there is none."""

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from .budget import Budget
-from .builtins.loops import Loop, begin, opened, truth
+from .builtins.loops import UNREADABLE, Loop, begin, opened, readable, truth
 from .errors import Fault
 from .forms import Code, Constant, Form, Values, evaluate
 from .trampoline import Steps
 from .values import Value, is_nil
 
-__all__ = ["Block", "Choose", "Coalesce", "Logic", "LoopOver"]
+__all__ = ["Block", "Choose", "Coalesce", "Element", "Logic", "LoopOver"]
 
 
 class Logic(Form):
@@ -143,6 +143,29 @@ class Block(Form):
         return value
 
 
+class Element(Form):
+    """`#`, unless the loop is over something whose elements cannot be looked at."""
+
+    def __init__(self, slot: int, pos: int) -> None:
+        super().__init__()
+        self.slot = slot
+        self.pos = pos
+
+    def closure(self) -> Code:
+        slot, pos = self.slot, self.pos
+
+        def element(values: Values, budget: Budget) -> Value:
+            value = budget.locals[slot]
+            if value is not UNREADABLE:
+                return value
+            try:
+                return readable(value)
+            except Fault as fault:
+                raise fault.at(pos) from None
+
+        return element
+
+
 class LoopOver(Form):
     """A predicate builtin: `start` makes its loop from budget, elements, slot and extra values."""
 
@@ -166,44 +189,46 @@ class LoopOver(Form):
     def closure(self) -> Code:
         pos, slot, start = self.pos, self.slot, self.start
         collection, body = self.collection.code, self.body.code
-        extra = [code.code for code in self.extra]
+        extra = [part.code for part in self.extra]
 
         def loop_over(values: Values, budget: Budget) -> Value:
             gone_over = collection(values, budget)
             try:
                 items = opened(gone_over)
-                local = budget.locals
-                local[slot : slot + 3] = begin(items)
-                loop = start(budget, items, slot, tuple(code(values, budget) for code in extra))
-                made = None
-                while True:
-                    local[slot] = loop.send(made)
-                    budget.work -= 1
-                    if budget.work < 0:
-                        budget.visit(0)
-                    made = body(values, budget)
-            except StopIteration as done:
-                return done.value
             except Fault as fault:
                 raise fault.at(pos) from None
+            local = budget.locals
+            local[slot : slot + 3] = begin(items)
+            loop = start(budget, items, slot, [code(values, budget) for code in extra])
+            made = None
+            while True:
+                try:
+                    local[slot] = loop.send(made)
+                    budget.visit()
+                except StopIteration as done:
+                    return done.value
+                except Fault as fault:
+                    raise fault.at(pos) from None
+                made = body(values, budget)
 
         return loop_over
 
     def steps(self, values: Values, budget: Budget) -> Steps[Value]:
         gone_over: Value = yield evaluate(self.collection, values, budget)
-        extra: list[Value] = []
         try:
             items = opened(gone_over)
         except Fault as fault:
             raise fault.at(self.pos) from None
-        budget.locals[self.slot : self.slot + 3] = begin(items)
+        local = budget.locals
+        local[self.slot : self.slot + 3] = begin(items)
+        extra: list[Value] = []
         for part in self.extra:
             extra.append((yield evaluate(part, values, budget)))
-        loop = self.start(budget, items, self.slot, tuple(extra))
+        loop = self.start(budget, items, self.slot, extra)
         made: Any = None
         while True:
             try:
-                budget.locals[self.slot] = loop.send(made)
+                local[self.slot] = loop.send(made)
                 budget.visit()
             except StopIteration as done:
                 return done.value

@@ -21,6 +21,7 @@ from .trampoline import Steps
 from .values import Value, is_nil
 
 __all__ = [
+    "AllValues",
     "Apply",
     "ChainEnd",
     "Code",
@@ -29,7 +30,9 @@ __all__ = [
     "Local",
     "Spine",
     "Store",
+    "Values",
     "Variable",
+    "evaluate",
 ]
 
 Values: TypeAlias = Mapping[str, Value]
@@ -43,7 +46,7 @@ ENDED = object()
 
 
 class Form:
-    """An executable form. Subclasses give `parts`, `closure` and `steps`."""
+    """An executable form. Subclasses give `closure` and, if they have parts, `steps`."""
 
     def __init__(self, *parts: Form) -> None:
         self.height: int = 1 + max((part.height for part in parts), default=0)
@@ -96,6 +99,13 @@ class Variable(Form):
         return lambda values, budget: values[name]
 
 
+class AllValues(Form):
+    """The values of all variables at once, for what `$env` is."""
+
+    def closure(self) -> Code:
+        return lambda values, budget: values
+
+
 class Local(Form):
     """A `let` name, a pointer, or an operand remembered."""
 
@@ -143,6 +153,9 @@ class Apply(Form):
     def closure(self) -> Code:
         function, pos = self.function, self.pos
         codes = [part.code for part in self.parts]
+        last = self.parts[-1] if self.parts else None
+        if len(codes) == 2 and isinstance(last, Constant):
+            return _apply_to_constant(function, pos, codes[0], last.value)
         if len(codes) == 2:
             return _apply_two(function, pos, *codes)
         if len(codes) == 1:
@@ -172,6 +185,17 @@ def _apply_one(function: Callable[..., Value], pos: int, part: Code) -> Code:
         argument = part(values, budget)
         try:
             return function(budget, argument)
+        except Fault as fault:
+            raise fault.at(pos) from None
+
+    return apply
+
+
+def _apply_to_constant(function: Callable[..., Value], pos: int, first: Code, right: Value) -> Code:
+    def apply(values: Values, budget: Budget) -> Value:
+        left = first(values, budget)
+        try:
+            return function(budget, left, right)
         except Fault as fault:
             raise fault.at(pos) from None
 
@@ -217,6 +241,8 @@ class Spine(Form):
         function, pos, base = self.function, self.pos, self.base.code
         optional, others_first = self.optional, self.others_first
         others = [other.code for other in self.others]
+        if len(others) == 1 and not others_first:
+            return _member(function, pos, base, others[0], optional)
 
         def link(values: Values, budget: Budget) -> Value:
             arguments = [code(values, budget) for code in others] if others_first else []
@@ -247,6 +273,22 @@ class Spine(Form):
             return self.function(budget, value, *arguments)
         except Fault as fault:
             raise fault.at(self.pos) from None
+
+
+def _member(
+    function: Callable[..., Value], pos: int, base: Code, key: Code, optional: bool
+) -> Code:
+    def member(values: Values, budget: Budget) -> Value:
+        value = base(values, budget)
+        if value is ENDED or (optional and is_nil(value)):
+            return ENDED
+        name = key(values, budget)
+        try:
+            return function(budget, value, name)
+        except Fault as fault:
+            raise fault.at(pos) from None
+
+    return member
 
 
 class ChainEnd(Form):

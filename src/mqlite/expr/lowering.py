@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from . import regex, trampoline
+from . import nodes, regex, trampoline
 from .access import contains_value, fetch, slice_of
 from .arithmetic import add, divide, int_range, modulo, multiply, negate, power, subtract
 from .budget import Budget
 from .builtins import BUILTINS, LOOPS, loops
 from .builtins.loops import Loop, Run
 from .calls import call_method, call_value
-from .comparison import equal, ordered
-from .control import Block, Choose, Coalesce, Logic, LoopOver
+from .comparison import ORDERINGS, equal
+from .control import Block, Choose, Coalesce, Element, Logic, LoopOver
 from .environment import Env
 from .errors import ExprTypeError, Fault
 from .fastpaths import equal_to_literal, known_member
-from .forms import Apply, ChainEnd, Constant, Form, Local, Spine, Store, Variable
+from .forms import AllValues, Apply, ChainEnd, Constant, Form, Local, Spine, Store, Variable
 from .integers import MAX_INT
 from .nodes import (
     Array,
@@ -38,7 +38,6 @@ from .nodes import (
     Predicate,
     Recall,
     Remember,
-    Sequence,
     Slice,
     Unary,
     is_literal,
@@ -56,7 +55,7 @@ from .operations import (
     new_map,
     starts_with,
 )
-from .trampoline import Steps
+from .trampoline import Steps, done
 from .types import INT, STRING
 from .values import Environment
 
@@ -84,12 +83,12 @@ def _pure(function: Callable[..., Any]) -> Callable[..., Any]:
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     "+": add,
-    "-": _pure(subtract),
-    "*": _pure(multiply),
-    "/": _pure(divide),
-    "%": _pure(modulo),
-    "**": _pure(power),
-    "^": _pure(power),
+    "-": subtract,
+    "*": multiply,
+    "/": divide,
+    "%": modulo,
+    "**": power,
+    "^": power,
     "..": int_range,
     "in": contains_value,
     "matches": matches,
@@ -97,7 +96,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "startsWith": starts_with,
     "endsWith": ends_with,
     "==": equal,
-    **{op: _pure(partial(ordered, op)) for op in ("<", "<=", ">", ">=")},
+    **ORDERINGS,
 }
 
 # The loops of a builtin that has taken over the map behind it.
@@ -119,7 +118,7 @@ class _Lowering:
         self.env = env
         self.slots = 0
         self.lets: list[tuple[str, int]] = []
-        self.pointers: list[tuple[int, bool]] = []
+        self.pointers: list[int] = []
         self.remembered: dict[int, int] = {}
 
     def visit(self, node: Node) -> Steps[Form]:
@@ -140,38 +139,34 @@ class _Lowering:
     # -- values ----------------------------------------------------------------------------
 
     def literal(self, node: Literal | ConstantNode) -> Steps[Form]:
-        return Constant(node.value)
-        yield
+        return done(Constant(node.value))
 
     def name(self, node: Name) -> Steps[Form]:
         for name, slot in reversed(self.lets):
             if name == node.name:
-                return Local(slot)
+                return done(Local(slot))
         if node.name == "$env":
             make = partial(Environment, self.env.type_name, self.env.fields)
-            return Apply(_pure(make), node.pos, _AllValues())
+            return done(Apply(_pure(make), node.pos, AllValues()))
         if node.name in self.env.variables:
-            return Variable(node.name)
+            return done(Variable(node.name))
         message = f"cannot fetch {node.name} from {self.env.type_name}"
-        return Apply(_fails(message), node.pos)
-        yield
+        return done(Apply(_fails(message), node.pos))
 
     def pointer(self, node: Pointer) -> Steps[Form]:
-        slot, readable = self.pointers[-1]
+        slot = self.pointers[-1]
         if node.name in _NAMED_POINTERS:
-            return Local(slot + _NAMED_POINTERS[node.name])
+            return done(Local(slot + _NAMED_POINTERS[node.name]))
         if node.name:
             raise ExprTypeError(f"unknown pointer {node.name}")
-        return Local(slot) if readable else Apply(_pure(loops.readable), node.pos, Local(slot))
-        yield
+        return done(Element(slot, node.pos))
 
     def remember(self, node: Remember) -> Steps[Form]:
         slot = self.remembered[id(node)] = self.new_slots()
         return Store(slot, (yield self.visit(node.node)))
 
     def recall(self, node: Recall) -> Steps[Form]:
-        return Local(self.remembered[id(node.source)])
-        yield
+        return done(Local(self.remembered[id(node.source)]))
 
     def array(self, node: Array) -> Steps[Form]:
         items: list[Form] = yield self.visit_all(node.items)
@@ -190,7 +185,7 @@ class _Lowering:
         operand: Form = yield self.visit(node.operand)
         if node.op == "+":
             return operand
-        function = _pure(negate) if node.op == "-" else inverted
+        function = negate if node.op == "-" else inverted
         return Apply(function, node.pos, operand)
 
     def binary(self, node: Binary) -> Steps[Form]:
@@ -245,7 +240,7 @@ class _Lowering:
         name = node.key.value if isinstance(node.key, Literal) else None
         of_env = isinstance(node.base, Name) and node.base.name == "$env"
         if of_env and isinstance(name, str) and name in self.env.variables:
-            return Apply(lambda budget, values: values[name], node.pos, _AllValues())
+            return Apply(lambda budget, values: values[name], node.pos, AllValues())
         base: Form = yield self.visit(node.base)
         key: Form = yield self.visit(node.key)
         fast = known_member(node, base, key)
@@ -286,8 +281,7 @@ class _Lowering:
     def loop(self, node: Builtin) -> Steps[Form]:
         collection: Form = yield self.visit(node.arguments[0])
         slot = self.new_slots(3)
-        readable = node.arguments[0].type.is_array
-        self.pointers.append((slot, readable))
+        self.pointers.append(slot)
         body_node = node.arguments[1] if len(node.arguments) > 1 else Pointer("", pos=node.pos)
         body: Form = yield self.visit(body_node)
         start = _starter(LOOPS[node.name], node)
@@ -295,8 +289,7 @@ class _Lowering:
             mapped: Form = yield self.visit(node.then_map)
             body = Choose(node.pos, body, mapped, Constant(loops.SKIP))
             start = _starter(_MAPPING_LOOPS[node.name], node)
-        # Before the loop has begun, `#` is already its first element, if it has one.
-        self.pointers[-1] = (slot, False)
+        # Also what comes after the body is evaluated inside the loop, before its first turn.
         extra: list[Form] = yield self.visit_all(node.arguments[2:])
         self.pointers.pop()
         return LoopOver(start, node.pos, slot, collection, body, *extra)
@@ -315,22 +308,15 @@ class _Lowering:
         self.lets.pop()
         return Block(Store(slot, value), body)
 
-    def sequence(self, node: Sequence) -> Steps[Form]:
+    def sequence(self, node: nodes.Sequence) -> Steps[Form]:
         items: list[Form] = yield self.visit_all(node.items)
         return Block(*items)
-
-
-class _AllValues(Form):
-    """The environment's values, all at once."""
-
-    def closure(self) -> Any:
-        return lambda values, budget: values
 
 
 def _starter(loop: Callable[[Run], Loop], node: Builtin) -> Callable[..., Loop]:
     threshold, required = node.threshold, node.required
 
-    def start(budget: Budget, items: Any, slot: int, extra: tuple[Any, ...]) -> Loop:
+    def start(budget: Budget, items: Any, slot: int, extra: Sequence[Any]) -> Loop:
         return loop(Run(budget, items, slot, extra, threshold, required))
 
     return start
@@ -360,7 +346,7 @@ _VISITORS: dict[type[Node], Callable[[_Lowering, Any], Steps[Form]]] = {
     Predicate: _Lowering.predicate,
     Recall: _Lowering.recall,
     Remember: _Lowering.remember,
-    Sequence: _Lowering.sequence,
+    nodes.Sequence: _Lowering.sequence,
     Slice: _Lowering.slice,
     Unary: _Lowering.unary,
 }

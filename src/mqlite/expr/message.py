@@ -197,4 +197,4 @@ def compile_filter(source: str) -> Filter:
     size = len(source.encode("utf-8", "replace"))
     if size > MAX_SOURCE_BYTES:
         raise ExprSyntaxError(f"expression too long ({size} > {MAX_SOURCE_BYTES} bytes)")
-    return Filter(source, compile(source, MESSAGE_ENV, expect=True))
+    return Filter(source, compile(source, MESSAGE_ENV, expect=bool))

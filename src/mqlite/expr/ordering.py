@@ -7,7 +7,7 @@ from functools import cmp_to_key
 from typing import Any
 
 from .budget import Budget
-from .comparison import ordered
+from .comparison import ORDERINGS
 from .errors import Fault
 from .text import is_broken
 from .textform import text_of
@@ -49,10 +49,12 @@ def _sort_key(budget: Budget, values: list[Value]) -> Callable[[Value], Any]:
     if kinds == {int} or (kinds == {str} and not any(map(is_broken, values))):
         return lambda value: value
 
+    less = ORDERINGS["<"]
+
     def compare(a: Value, b: Value) -> int:
         budget.visit()
-        if ordered("<", a, b):
+        if less(budget, a, b):
             return -1
-        return 1 if ordered("<", b, a) else 0
+        return 1 if less(budget, b, a) else 0
 
     return cmp_to_key(compare)

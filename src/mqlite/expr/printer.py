@@ -34,7 +34,7 @@ from .nodes import (
 )
 from .operators import NEGATABLE
 from .text import is_identifier_char, replace_broken
-from .trampoline import Steps
+from .trampoline import Steps, done
 
 __all__ = ["print_tree"]
 
@@ -56,8 +56,7 @@ def _all(nodes: list[Any], separator: str = ", ") -> Steps[str]:
 
 
 def _literal(node: Literal) -> Steps[str]:
-    return literal_text(node.value)
-    yield
+    return done(literal_text(node.value))
 
 
 def literal_text(value: bool | int | float | str | bytes | None) -> str:
@@ -85,19 +84,16 @@ def _escape(char: str) -> str:
 
 
 def _constant(node: Constant) -> Steps[str]:
-    return repr(node.value)
-    yield
+    return done(repr(node.value))
 
 
 def _name(node: Name) -> Steps[str]:
-    return node.name
-    yield
+    return done(node.name)
 
 
 def _pointer(node: Pointer) -> Steps[str]:
     # In brackets, lest a name that follows be taken for the pointer's own.
-    return f"#{node.name}" if node.name else "(#)"
-    yield
+    return done(f"#{node.name}" if node.name else "(#)")
 
 
 def _unary(node: Unary) -> Steps[str]:
@@ -128,8 +124,7 @@ def _remember(node: Remember) -> Steps[str]:
 
 
 def _recall(node: Recall) -> Steps[str]:
-    return "_"
-    yield
+    return done("_")
 
 
 def _conditional(node: Conditional) -> Steps[str]:

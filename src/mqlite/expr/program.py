@@ -55,7 +55,8 @@ class Program:
     def run(self, values: Mapping[str, Value], budget: Budget | None = None) -> Value:
         """The expression's value, with a value for each variable of the environment.
 
-        Evaluations that are given the same `budget` share its work budget; the memory budget is
+        Values are what `values` says for the variable's type: a `[]string` is a tuple, a
+        `map[string]string` a StringMap, a time a Time. Evaluations that are given the same `budget` share its work budget; the memory budget is
         each evaluation's own. Raises ExprRuntimeError.
         """
         if budget is None:
@@ -76,9 +77,13 @@ class Program:
 
 
 def compile(
-    source: str, env: Env | None = None, *, expect: bool = False, max_nodes: int = MAX_NODES
+    source: str,
+    env: Env | None = None,
+    *,
+    expect: type[bool] | None = None,
+    max_nodes: int = MAX_NODES,
 ) -> Program:
-    """Compile an expression against a typed environment; with `expect`, to a boolean.
+    """Compile an expression against a typed environment; with `expect=bool`, to a boolean.
 
     Raises ExprSyntaxError if the text is no expression or has more than `max_nodes` nodes, and
     ExprTypeError if it breaks a rule of the static check.
@@ -88,11 +93,12 @@ def compile(
     available = [name for name in BUILTINS if name not in env.disabled]
     tree = parse(source, builtins=available, overridden=env.functions, max_nodes=max_nodes)
     type = check(tree, env, source)
-    if expect and not type.is_bool and not type.is_unknown:
+    expect_bool = bool(expect)
+    if expect_bool and not type.is_bool and not type.is_unknown:
         raise ExprTypeError(f"expected bool, but got {type}")
     tree = optimise(tree, source)
     form, local = lower(tree, env)
-    return Program(source, type, _names(tree), form.code, local, expect)
+    return Program(source, type, _names(tree), form.code, local, expect_bool)
 
 
 def _names(tree: Node) -> frozenset[str]:

@@ -10,11 +10,17 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, TypeAlias, TypeVar
 
-__all__ = ["Steps", "run"]
+__all__ = ["Steps", "done", "run"]
 
 T = TypeVar("T")
 
 Steps: TypeAlias = Generator[Generator[Any, Any, Any], Any, T]
+
+
+def done(value: T) -> Steps[T]:
+    """A walk that has nowhere to go."""
+    return value
+    yield  # what makes this a generator
 
 
 def run(task: Steps[T]) -> T:

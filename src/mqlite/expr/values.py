@@ -133,7 +133,8 @@ class Environment:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Environment) and self.values is other.values
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        return id(self.values)
 
     def has(self, name: Value) -> bool:
         return isinstance(name, str) and (name in self.values or name in self.fields)

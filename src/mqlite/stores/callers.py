@@ -3,31 +3,44 @@
 from __future__ import annotations
 
 import gc
+import os
 import sqlite3
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from weakref import WeakValueDictionary
 
-from mqlite.errors import InvalidArgument
+from mqlite.errors import InvalidArgument, TransactionClosed
 
 DEFERRED_FIX: Final = {
-    "sqlite3": "begin it with `connection.execute('BEGIN IMMEDIATE')` before its first statement",
+    "sqlite3": "begin it with `connection.execute('BEGIN IMMEDIATE')` before its first statement "
+    "(with `autocommit=False`, which begins by itself, set `autocommit` to True first)",
     "SQLAlchemy": "call `mqlite.configure(engine)` once after creating the engine",
     "Django": "set OPTIONS = {'transaction_mode': 'IMMEDIATE'} for this database",
 }
 AUTOCOMMIT_FIX: Final = {
     "sqlite3": "begin one with `connection.execute('BEGIN IMMEDIATE')`",
-    "SQLAlchemy": "do not use the AUTOCOMMIT isolation level, or call `mqlite.configure(engine)`",
+    "SQLAlchemy": "do not use the AUTOCOMMIT isolation level",
     "Django": "use it inside `transaction.atomic()`",
 }
 
+_MAIN: Final = "SELECT CAST(file AS BLOB) FROM pragma_database_list WHERE name = 'main'"
+
+
+def _always() -> None:
+    pass
+
 
 class Caller(NamedTuple):
-    """A caller's connection, and the library it came from."""
+    """A caller's connection, and the library it came from. `check` raises TransactionClosed
+    where the library says that the transaction it was handed over in has ended."""
 
     connection: sqlite3.Connection
     library: str
+    check: Callable[[], None] = _always
 
 
 def recognise(connection: Any) -> Caller:
@@ -40,14 +53,16 @@ def recognise(connection: Any) -> Caller:
         return Caller(connection, "sqlite3")
     package = type(connection).__module__.partition(".")[0]
     if package == "sqlalchemy":
-        return Caller(_checked(_from_sqlalchemy(connection)), "SQLAlchemy")
-    if package == "django":
+        return _from_sqlalchemy(connection)
+    if package == "django" and hasattr(connection, "ensure_connection"):
         connection.ensure_connection()
         return Caller(_checked(connection.connection), "Django")
     raise _refused(connection)
 
 
-def _from_sqlalchemy(connection: Any) -> Any:
+def _from_sqlalchemy(connection: Any) -> Caller:
+    if type(connection).__module__.startswith("sqlalchemy.ext.asyncio"):
+        raise _refused(connection)
     if hasattr(connection, "get_bind"):
         connection = connection.connection()
     if not hasattr(connection, "exec_driver_sql"):
@@ -55,7 +70,31 @@ def _from_sqlalchemy(connection: Any) -> Any:
     if not connection.in_transaction():
         # What any statement would do; without it SQLAlchemy would not commit ours.
         connection.begin()
-    return connection.connection.dbapi_connection
+    inner = _checked(connection.connection.dbapi_connection)
+    if inner.isolation_level is not None:
+        _keep_savepoints(connection)
+    transaction = connection.get_transaction()
+
+    def check() -> None:
+        # The pool may have given the sqlite3 connection to somebody else by then.
+        if not transaction.is_active:
+            raise TransactionClosed("the SQLAlchemy transaction it was joined in has ended")
+
+    return Caller(inner, "SQLAlchemy", check)
+
+
+def _keep_savepoints(connection: Any) -> None:
+    """Without an explicit BEGIN the outermost `begin_nested` is SQLite's whole transaction,
+    which its RELEASE would commit before the caller does."""
+    from sqlalchemy import event
+
+    if not event.contains(connection, "release_savepoint", _double):
+        event.listen(connection, "release_savepoint", _double)
+
+
+def _double(connection: Any, name: str, context: Any) -> None:
+    # The RELEASE that follows ends this one, and leaves the first for the COMMIT.
+    sqlite3.Cursor(connection.connection.dbapi_connection).execute(f'SAVEPOINT "{name}"')
 
 
 def _checked(connection: Any) -> sqlite3.Connection:
@@ -75,56 +114,94 @@ def _refused(connection: Any) -> InvalidArgument:
 
 def main_file(connection: sqlite3.Connection) -> Path:
     """The file of the connection's main database. Raises InvalidArgument where it has none."""
-    rows = sqlite3.Cursor(connection).execute("PRAGMA database_list").fetchall()
-    for row in rows:
-        if tuple(row)[1] == "main":
-            path = tuple(row)[2]
-            if path:
-                return Path(path)
-    raise InvalidArgument("connection is to a memory database; a queue is joined on its file")
+    row = sqlite3.Cursor(connection).execute(_MAIN).fetchone()
+    if row is None or not row[0]:
+        raise InvalidArgument("connection is to a memory database; a queue is joined on its file")
+    return Path(os.fsdecode(row[0]))
 
 
 def same_file(connection: sqlite3.Connection, path: Path) -> None:
     """Raises InvalidArgument unless the connection's main database is the file at `path`."""
     main = main_file(connection)
-    if not main.samefile(path):
+    try:
+        same = main.samefile(path)
+    except OSError:
+        same = False
+    if not same:
         raise InvalidArgument(
             f"connection's main database is {main}, the queue is in {path}; an attached "
             "database cannot be joined"
         )
 
 
-_users: dict[int, int] = {}
+class Known:
+    """What is known of a connection of a caller's: the thread that used it last, and
+    whether it was prepared. `lock` is held by whoever works on it."""
+
+    __slots__ = ("__weakref__", "lock", "prepared", "thread")
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.prepared = False
+        self.thread = 0
+
+    def __call__(self) -> None:
+        """As an SQL function, of no use."""
 
 
-def remember(connection: sqlite3.Connection) -> None:
-    """The calling thread uses this connection; see `in_own_transaction`."""
-    if len(_users) >= 1000:
-        _users.clear()
-    _users[id(connection)] = threading.get_ident()
+_known: WeakValueDictionary[int, Known] = WeakValueDictionary()
+_knowing: Final = threading.Lock()
+
+
+def remember(connection: sqlite3.Connection) -> Known:
+    """What is known of this connection, which the calling thread uses."""
+    with _knowing:
+        known = _known.get(id(connection))
+        if known is None:
+            # Connections cannot be referenced weakly and ids are used again; what is
+            # registered with one lives exactly as long as it is open.
+            known = Known()
+            sqlite3.Connection.create_function(connection, "mqlite_known", 0, known)
+            _known[id(connection)] = known
+    known.thread = threading.get_ident()
+    return known
+
+
+def any_prepared() -> bool:
+    """Whether this process has a connection open that was prepared."""
+    with _knowing:
+        return any(known.prepared for known in _known.values())
 
 
 def in_own_transaction(path: Path) -> bool:
-    """Whether the calling thread has a transaction open on the file at `path`: then it may
-    be waiting for itself.
+    """Whether the calling thread holds the write lock of the file at `path` by a connection
+    of a caller's: then it waits for itself.
 
-    `sqlite3` keeps no list of its connections and they cannot be referenced weakly, so all
-    objects are looked through; for use where something is already waiting.
+    `sqlite3` keeps no list of its connections, so all objects are looked through; for use
+    where something is already waiting.
     """
     return any(
-        issubclass(type(candidate), sqlite3.Connection)
-        and candidate.in_transaction
-        and _is_own(candidate)
-        and _is_on(candidate, path)
-        for candidate in gc.get_objects()
+        _is_own(connection) and _is_on(connection, path) and _is_writing(connection)
+        for connection in _open_transactions()
     )
 
 
+def _open_transactions() -> Iterator[sqlite3.Connection]:
+    kinds = {sqlite3.Connection}
+    kinds.update(*(kind.__subclasses__() for kind in kinds))
+    # Not isinstance(), which asks the objects: a lazy one would load what it stands for.
+    for connection in [found for found in gc.get_objects() if type(found) in kinds]:
+        with suppress(sqlite3.Error):  # it is closed
+            if connection.in_transaction:
+                yield connection
+
+
 def _is_own(connection: sqlite3.Connection) -> bool:
-    if id(connection) in _users:
-        return _users[id(connection)] == threading.get_ident()
     if not _may_be_used_here(connection):
         return False
+    known = _known.get(id(connection))
+    if known is not None:
+        return known.thread == threading.get_ident()
     # One that any thread may use says nothing about whose it is.
     with ThreadPoolExecutor(1) as elsewhere:
         return not elsewhere.submit(_may_be_used_here, connection).result()
@@ -143,3 +220,29 @@ def _is_on(connection: sqlite3.Connection, path: Path) -> bool:
         return main_file(connection).samefile(path)
     except (InvalidArgument, OSError, sqlite3.Error):
         return False
+
+
+class _Looked(Exception):
+    """Nothing of a backup is wanted but its first answer."""
+
+
+def _is_writing(connection: sqlite3.Connection) -> bool:
+    """A transaction that only reads holds nobody up; SQLite tells the two apart by refusing
+    to copy from one that writes."""
+    status = sqlite3.SQLITE_OK
+
+    def stop(answer: int, remaining: int, total: int) -> None:
+        nonlocal status
+        status = answer
+        raise _Looked
+
+    nowhere = sqlite3.connect(":memory:")
+    try:
+        connection.backup(nowhere, pages=1, progress=stop, sleep=0)
+    except _Looked:
+        pass
+    except sqlite3.Error:
+        return False
+    finally:
+        nowhere.close()
+    return status == sqlite3.SQLITE_BUSY

@@ -7,48 +7,52 @@ tell travels as a row in the same transaction, and goes with it if that is rolle
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from time import monotonic
 from typing import Final, TypeVar
 
 from mqlite.clock import Clock
 from mqlite.engine.steps import Operation
-from mqlite.errors import InvalidArgument, TransactionNotWritable, Unavailable
+from mqlite.errors import InvalidArgument, TransactionNotWritable
 from mqlite.stores import effects
 from mqlite.stores.callers import AUTOCOMMIT_FIX, DEFERRED_FIX, Caller, remember
 from mqlite.stores.names import NoNames
 from mqlite.stores.sqlite.failures import unavailable
+from mqlite.stores.sqlite.foreign import UNPREPARED
 from mqlite.stores.sqlite.runner import Runner
 
 T = TypeVar("T")
 
 INSERT_EFFECTS: Final = "INSERT INTO mqlite_effects (effects) VALUES (?)"
+_RETRY_S: Final = 0.002
 
 
 class JoinedStore:
     """Runs operations inside the caller's transaction; each fails alone, in a savepoint.
 
     A connection in the legacy mode of `sqlite3` that has not begun a transaction yet begins
-    one here, which the caller's commit or rollback ends.
+    one here, which the caller's commit or rollback ends. Threads that share the connection
+    take turns by the operation.
     """
 
     def __init__(self, caller: Caller, clock: Clock) -> None:
-        self._connection, self._library = caller
+        self._connection, self._library, self._check = caller
         self._clock = clock
 
     def run(self, operation: Operation[T]) -> T:
         """The operation's result; true only if and when the caller commits.
 
         Raises what it raises, InvalidArgument where there is no transaction to join,
-        TransactionNotWritable, Unavailable.
+        TransactionClosed, TransactionNotWritable, Unavailable.
         """
-        remember(self._connection)
+        self._check()
         try:
-            with _our_texts(self._connection):
+            with remember(self._connection).lock, _our_texts(self._connection):
                 cursor = sqlite3.Cursor(self._connection)
-                cursor.row_factory = None
                 self._begin(cursor)
-                return self._in_savepoint(cursor, operation)
+                return self._patiently(cursor, operation)
         except sqlite3.Error as error:
             raise self._explained(error) from error
 
@@ -68,6 +72,21 @@ class JoinedStore:
             or getattr(self._connection, "autocommit", None) is True
         )
 
+    def _patiently(self, cursor: sqlite3.Cursor, operation: Operation[T]) -> T:
+        """SQLite does not wait where a transaction that has read wants to write: the lock may
+        come free with nothing written, and otherwise the next attempt says so."""
+        started = monotonic()
+        while True:
+            try:
+                return self._in_savepoint(cursor, operation)
+            except sqlite3.OperationalError as error:
+                if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_BUSY:
+                    raise
+                timeout_ms = cursor.execute("PRAGMA busy_timeout").fetchone()[0]
+                if monotonic() - started >= timeout_ms / 1000:
+                    raise
+            time.sleep(_RETRY_S)
+
     def _in_savepoint(self, cursor: sqlite3.Cursor, operation: Operation[T]) -> T:
         runner = Runner(cursor, self._clock, NoNames())
         cursor.execute("SAVEPOINT mqlite_joined")
@@ -75,7 +94,10 @@ class JoinedStore:
             result = runner.run(operation)
             told = runner.take_effects()
             if told:
-                cursor.execute(INSERT_EFFECTS, (effects.encode(told),))
+                text = effects.encode(told)
+                if cursor.execute("PRAGMA wal_autocheckpoint").fetchone()[0]:
+                    text = UNPREPARED + text
+                cursor.execute(INSERT_EFFECTS, (text,))
         except BaseException:
             if self._connection.in_transaction:
                 cursor.execute("ROLLBACK TO mqlite_joined")

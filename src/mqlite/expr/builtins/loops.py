@@ -47,14 +47,14 @@ SKIP = object()
 Loop: TypeAlias = Generator[Value, Value, Value]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Run:
     """One run of a loop: its elements, and what the call says beyond them."""
 
     budget: Budget
     items: Sequence[Value]
     slot: int
-    extra: tuple[Value, ...] = ()
+    extra: Sequence[Value] = ()
     threshold: int | None = None
     required: bool = False
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from mqlite.expr import trampoline
 from mqlite.expr.budget import Budget
-from mqlite.expr.comparison import ordered
+from mqlite.expr.comparison import ORDERINGS
 from mqlite.expr.errors import Fault
 from mqlite.expr.gotime import Duration, Month, Weekday
 from mqlite.expr.integers import wrap
@@ -108,6 +108,7 @@ def _extreme(
     budget: Budget, name: str, beaten: str, values: tuple[Value, ...], depth: int
 ) -> Steps[Value]:
     _too_deep(depth)
+    beats = ORDERINGS[beaten]
     best: Value = None
     for value in values:
         budget.visit()
@@ -116,7 +117,7 @@ def _extreme(
                 if len(values) == 1:
                     return value
                 raise Fault(f"invalid argument for {name} (type {go_name(value)})")
-            if best is None or ordered(beaten, best, value):
+            if best is None or beats(budget, best, value):
                 best = value
             continue
         for item in elements(value):
@@ -126,7 +127,7 @@ def _extreme(
                 inner = yield _extreme(budget, name, beaten, (item,), depth + 1)
             if not is_number(inner):
                 raise Fault(f"invalid argument for {name} (type {go_name(inner)})")
-            if best is None or ordered(beaten, best, inner):
+            if best is None or beats(budget, best, inner):
                 best = inner
     return best
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias
 
 from mqlite.expr.operator_types import Refused
@@ -37,11 +38,7 @@ class Builtin:
 
         The checker has seen to that, except where the reference does not check at all.
         """
-        try:
-            inspect.signature(self.call).bind(None, *[None] * count)
-        except TypeError:
-            return False
-        return True
+        return _takes(self.call, count)
 
     @property
     def type(self) -> Type:
@@ -52,6 +49,15 @@ class Builtin:
 
 
 BUILTINS: dict[str, Builtin] = {}
+
+
+@cache
+def _takes(call: Implementation, count: int) -> bool:
+    try:
+        inspect.signature(call).bind(None, *[None] * count)
+    except TypeError:
+        return False
+    return True
 
 
 def signature(*parameters: Type, gives: Type) -> Signature:

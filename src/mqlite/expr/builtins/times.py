@@ -73,14 +73,15 @@ def _judge_date(types: list[Type]) -> Type:
 
 
 @judged("date", _judge_date)
-def date(budget: Budget, *arguments: Value) -> Time:
+def date(budget: Budget, first: Value, *arguments: Value) -> Time:
     """The time a text gives, by a layout or by those that are tried without one."""
     zone: Location | None = None
-    if isinstance(arguments[0], Location):
-        zone, arguments = arguments[0], arguments[1:]
+    if isinstance(first, Location):
         if not arguments:
             raise Fault("runtime error: index out of range [0] with length 0")
-    text, *others = map(need_string, arguments)
+        zone, first, arguments = first, arguments[0], arguments[1:]
+    text = need_string(first)
+    others = list(map(need_string, arguments))
     if len(others) == 2:
         zone = _zone(others[1])
     budget.visit(_PARSING_COST + sum(map(len, others)))

@@ -128,4 +128,4 @@ def _abbreviation(time: Time) -> str:
     zone = time.zone.at(time.seconds)
     if zone.abbreviation:
         return zone.abbreviation
-    return offset_text(zone.offset, "0700" if zone.offset % 3600 else "07")
+    return offset_text(zone.offset, "0700")

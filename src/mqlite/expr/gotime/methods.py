@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mqlite.expr.integers import MAX_INT, MIN_INT
+from mqlite.expr.integers import MAX_INT, MIN_INT, wrap
 from mqlite.expr.types import (
     BOOL,
     BYTES,
@@ -111,7 +111,7 @@ def _go_string(time: Time) -> str:
 
 
 _TIME_METHODS: dict[str, Method] = {
-    "Year": _method(lambda t: t.civil().year, INT),
+    "Year": _method(lambda t: wrap(t.civil().year), INT),
     "Month": _method(lambda t: Month(t.civil().month), MONTH),
     "Day": _method(lambda t: t.civil().day, INT),
     "Hour": _method(lambda t: t.civil().hour, INT),
@@ -122,9 +122,9 @@ _TIME_METHODS: dict[str, Method] = {
     "Weekday": _method(Time.weekday, WEEKDAY),
     "ISOWeek": _method(Time.iso_year, INT, results=2),
     "Zone": _method(lambda t: t.zone.at(t.seconds).abbreviation, STRING, results=2),
-    "Unix": _method(lambda t: Int64(t.seconds), INT64),
-    "UnixMilli": _method(lambda t: Int64(t.ns // 1_000_000), INT64),
-    "UnixMicro": _method(lambda t: Int64(t.ns // 1_000), INT64),
+    "Unix": _method(lambda t: Int64.wrapped(t.seconds), INT64),
+    "UnixMilli": _method(lambda t: Int64.wrapped(t.ns // 1_000_000), INT64),
+    "UnixMicro": _method(lambda t: Int64.wrapped(t.ns // 1_000), INT64),
     "UnixNano": _method(lambda t: Int64.wrapped(t.ns), INT64),
     "Before": _method(lambda t, other: t.ns < other.ns, BOOL, TIME),
     "After": _method(lambda t, other: t.ns > other.ns, BOOL, TIME),

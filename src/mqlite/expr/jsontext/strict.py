@@ -58,11 +58,11 @@ class _Reader:
 
     def enter(self, container: Any) -> str | None:
         """After an opening bracket: the key of the first value, or None if there is none."""
-        closing, place = ("]", "") if isinstance(container, list) else ("}", "key")
-        if self.peek() == closing:
+        is_list = isinstance(container, list)
+        if self.peek() == ("]" if is_list else "}"):
             self.at += 1
             return None
-        return self.key() if place else ""
+        return "" if is_list else self.key()
 
     def store(self, container: Any, key: str, value: Any) -> str | None:
         """Put a value into its container; the next value's key, or None at the end."""

@@ -23,7 +23,7 @@ from .replacing import in_place_of
 
 __all__ = ["Folding"]
 
-_ARITHMETIC = {"-": subtract, "*": multiply, "/": divide, "**": power, "^": power}
+_ARITHMETIC = {"+": add, "-": subtract, "*": multiply, "/": divide, "**": power, "^": power}
 
 
 class Folding:
@@ -54,7 +54,7 @@ class Folding:
         if node.op in ("!", "not") and is_literal(operand, bool):
             return Literal(not operand.value)
         if node.op in ("+", "-") and is_literal(operand, int, float):
-            return Literal(operand.value if node.op == "+" else negate(operand.value))
+            return Literal(operand.value if node.op == "+" else negate(Budget(), operand.value))
         return None
 
     def binary(self, node: Binary) -> Node | None:
@@ -67,14 +67,12 @@ class Folding:
             return Literal(add(Budget(), left.value, right.value))
         if not (is_literal(left, int, float) and is_literal(right, int, float)):
             return None
-        if node.op == "+":
-            return Literal(add(Budget(), left.value, right.value))
         if node.op in _ARITHMETIC:
-            return Literal(_ARITHMETIC[node.op](left.value, right.value))
+            return Literal(_ARITHMETIC[node.op](Budget(), left.value, right.value))
         if node.op == "%" and type(left.value) is type(right.value) is int:
             if right.value == 0:
                 raise ExprTypeError("integer divide by zero", self.source, node.pos)
-            return Literal(modulo(left.value, right.value))
+            return Literal(modulo(Budget(), left.value, right.value))
         return None
 
     def logic(self, node: Binary) -> Node | None:

@@ -1,0 +1,35 @@
+"""Every hot statement seeks in the index that is meant for it, with and without statistics."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from .ballast import Database
+from .hot import COLD, COLD_MODULES, HOT
+from .statements import accesses, schema, statements
+
+SCHEMA_DIGEST = "966ef38304b3a6f000a795ab646f399ae317e679e8a6eca5d0bd05cb5cb62072"
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_a_hot_statement_touches_only_what_it_may(name: str, beside_many: Database) -> None:
+    assert accesses(beside_many.connection, statements()[name]) == HOT[name]
+
+
+def test_every_statement_of_the_engine_is_known_to_be_hot_or_cold() -> None:
+    known = {*HOT, *COLD}
+    found = {name for name in statements() if name.split(".")[0] not in COLD_MODULES}
+    assert found - known == set(), "add them to tests/plans/hot.py"
+    assert known - found == set(), "they are gone: take them out of tests/plans/hot.py"
+    assert not HOT.keys() & COLD.keys()
+
+
+def test_no_hot_statement_scans_a_table() -> None:
+    assert not [name for name, allowed in HOT.items() if any("scan" in way for way in allowed)]
+
+
+def test_the_schema_is_the_one_that_was_released() -> None:
+    """A released migration never changes: what is new goes into a new one."""
+    assert hashlib.sha256(schema().encode()).hexdigest() == SCHEMA_DIGEST
