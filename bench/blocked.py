@@ -6,9 +6,8 @@ import argparse
 import statistics
 import time
 
-from harness import Result, print_table, queue_on_disk
-
 import mqlite
+from bench.harness import Result, print_table, queue_on_disk
 from mqlite.clock import ManualClock
 
 BACKLOG = 100_000

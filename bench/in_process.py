@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness import Result, print_table, queue_on_disk, ratio_of_rates
-
 import mqlite
+from bench.harness import Result, print_table, queue_on_disk, ratio_of_rates
 from mqlite.engine.receipts import INSERT_RECEIPT
 from mqlite.engine.receive import CLAIM_ONE
 from mqlite.engine.send import INSERT_MESSAGE

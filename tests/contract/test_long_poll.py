@@ -172,7 +172,7 @@ def test_reordering_wakes_receivers_of_what_it_frees(world: World) -> None:
     one(mq, "q")
     polls = [poll(world), poll(world)]
     mq.create_queue("q", ordering_mode="standard")
-    assert [bodies(result(p)) for p in polls] == [[b"2"], [b"3"]]
+    assert sorted(bodies(result(p)) for p in polls) == [[b"2"], [b"3"]]
 
 
 def test_receivers_are_served_in_the_order_they_came(world: World) -> None:
@@ -275,7 +275,7 @@ def test_a_claim_that_leaves_ready_messages_wakes_the_next(world: World) -> None
     mq.send_batch("q", [b"1", b"2"])
     polls = [poll(world), poll(world)]
     mq.resume_queue("q")
-    assert [bodies(result(p)) for p in polls] == [[b"1"], [b"2"]]
+    assert sorted(bodies(result(p)) for p in polls) == [[b"1"], [b"2"]]
 
 
 def test_deleting_the_queue_ends_its_polls(world: World) -> None:

@@ -67,7 +67,7 @@ def test_killed_owners_and_senders_lose_nothing(database: Path, chance: random.R
     acknowledged: set[str] = set()
     with ExitStack() as stack:
         senders = [stack.enter_context(Child("take_orders_elsewhere", database)) for _ in range(2)]
-        for _ in range(3):
+        for _ in range(2):
             owner = stack.enter_context(Child("consume", database))
             owner.hear(chance.randrange(2, 60))
             owner.kill()

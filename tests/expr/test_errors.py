@@ -132,3 +132,22 @@ def test_where_the_reference_does_not_check_it_fails_later(source: str) -> None:
     """Nothing is known of what is called, so its arguments are not looked at."""
     with pytest.raises(ExprRuntimeError):
         compile(source, MESSAGE_ENV).run(Sample(body=b'{"l": [1]}').values())
+
+
+def test_messages_can_be_logged_whatever_they_quote() -> None:
+    sample = Sample(body=b"\xff" * 100_000)
+    with pytest.raises(ExprRuntimeError) as caught:
+        compile_filter("int(body_text) == 1").matches(sample)
+    assert len(caught.value.message) < 1100
+    assert str(caught.value).encode()
+
+
+def test_text_that_no_bytes_stand_for_is_no_danger() -> None:
+    sample = Sample(subject="\ud800.x", properties={"\udfff": "\ud800"})
+    for source in (
+        'subject[1:] contains "x"',
+        'subject matches "x"',
+        "toJSON(properties) != upper(subject)",
+        "property_keys[0] < subject",
+    ):
+        assert compile_filter(source).matches(sample) in (True, False)

@@ -8,17 +8,20 @@ from typing import Any
 import pytest
 
 from mqlite.expr import Budget, ExprError, ExprRuntimeError, ExprSyntaxError, compile
-from mqlite.expr.budget import MEMORY_BUDGET
+from mqlite.expr.budget import MEMORY_BUDGET, WORK_BUDGET
 from mqlite.expr.message import MAX_SOURCE_BYTES, MESSAGE_ENV, Sample, compile_filter
 
 DOUBLING = "".join(f"let v{i + 1} = v{i} + v{i}; " for i in range(60))
 TREE = "".join(f"let v{i + 1} = [v{i}, v{i}]; " for i in range(60))
-DEEP = "let d = reduce(1..300000, [#acc], 1); "
+DEEP = "let d = reduce(1..50000, [#acc], 1); "
 
 
-def run(source: str, **limits: int) -> Any:
-    values = Sample(subject="a", body=b"x" * 100_000).values()
-    return compile(source, MESSAGE_ENV, **limits).run(values)
+LONG = {"s": "é" * 100_000, "d": "1s" * 100_000, "j": "[1,2]" + " " * 100_000}
+
+
+def run(source: str, budget: Budget | None = None, **limits: int) -> Any:
+    values = {**Sample(subject="a", body=b"x" * 100_000).values(), "body_json": LONG}
+    return compile(source, MESSAGE_ENV, **limits).run(values, budget)
 
 
 @pytest.mark.parametrize(
@@ -91,17 +94,26 @@ def test_an_operand_used_twice_is_evaluated_once() -> None:
         'replace(repeat("a", 900000), "a", repeat("b", 90000))',
         "join(map(1..900, body_text), body_text)",
         "map(1..900000, split(body_text, ''))",
-        "let l = 1..400000; all(1..400000, # in l)",
+        "let l = 1..200000; all(1..200000, # in l)",
         "all(1..900000, upper(body_text) != '')",
+        "all(1..900000, any(body_json.s, true))",
+        "all(1..900000, duration(body_json.d) != hours(0))",
+        "all(1..900000, trimPrefix(body_text, 'x') != '')",
+        "all(1..900000, fromJSON(body_json.j) != nil)",
     ],
 )
 def test_work_is_bounded(source: str) -> None:
+    # A tenth of the real budget will do to see that each of them comes to an end.
     with pytest.raises(ExprRuntimeError, match="work budget exceeded"):
-        run(source)
+        run(source, Budget(WORK_BUDGET // 10))
+
+
+def test_the_last_element_is_found_without_a_copy() -> None:
+    assert run("let l = map(1..300000, #); all(1..300000, findLast(l, # > 1) != 0)") is True
 
 
 def test_deep_values_are_handled() -> None:
-    assert run(DEEP + "len(string(d))") == 600_001
+    assert run(DEEP + "len(string(d))") == 100_001
     assert run(DEEP + "d == [d]") is False
     for name in ("flatten", "max", "mean", "median"):
         with pytest.raises(ExprRuntimeError, match="recursion depth exceeded"):
@@ -112,6 +124,11 @@ def test_json_may_nest_as_deep_as_the_reference_allows() -> None:
     assert run('len(fromJSON(repeat("[", 10000) + repeat("]", 10000)))') == 1
     with pytest.raises(ExprRuntimeError, match="exceeded max depth"):
         run('fromJSON(repeat("[", 10001) + repeat("]", 10001))')
+
+
+def test_keys_do_not_nest_without_end() -> None:
+    with pytest.raises(ExprRuntimeError, match="unhashable"):
+        run("reduce(1..2000, (fromPairs([[#acc, 1]]) | toPairs())[0], 1)")
 
 
 def test_the_memory_budget_is_each_evaluation_s_own() -> None:

@@ -220,7 +220,7 @@ class Walker:
             if not BUILTINS[node.name].takes(len(arguments)):
                 raise Fault("runtime error: index out of range")
             return BUILTINS[node.name].call(self.budget, *arguments)
-        items = opened(self.walk(node.arguments[0], scope))
+        items = opened(self.budget, self.walk(node.arguments[0], scope))
         early = {**scope, "#": begin(items)[0], "#index": 0, "#acc": None}
         extra = [self.walk(argument, early) for argument in node.arguments[2:]]
         return loop(node, items, scope, *extra)

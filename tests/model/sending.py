@@ -18,11 +18,10 @@ def send(world: World, target: str, drafts: list[Draft], at: int, ttl_ms: int) -
     """A sequence number per message; 0 where nothing was stored for it."""
     if not target:
         raise Refused("InvalidArgument")
-    for draft in drafts:
-        if len(draft["body"]) > world.max_bytes:
-            raise Refused("MessageTooLarge")
-        if abs(draft["priority"]) > MAX_PRIORITY:
-            raise Refused("InvalidArgument")
+    if any(abs(draft["priority"]) > MAX_PRIORITY for draft in drafts):
+        raise Refused("InvalidArgument")
+    if any(len(draft["body"]) > world.max_bytes for draft in drafts):
+        raise Refused("MessageTooLarge")
     if at and at <= world.now:
         raise Refused("InvalidArgument")
     queues = [world.queues[name] for name in world.subscriptions(target)]

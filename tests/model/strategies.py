@@ -7,6 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from .world import OLD_MS
+
 MAX_BYTES = 4096
 ANSWER_BYTES = 6000
 
@@ -156,7 +158,11 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "receive_for_a_while": {"limit": limits, "lease": st.sampled_from([1, 1500, 90_000])},
     "receive_deferred": {"name": queue_names, "some": some_picks},
     "fetch": {"some": some_picks},
-    "release": {"pick": picks, "name": st.none() | queue_names},
+    "release": {
+        "pick": picks,
+        "name": st.none() | queue_names,
+        "offset": st.sampled_from([None, None, -1, 0]),
+    },
     "work": {"verb": st.none() | verbs, "pick": picks, "delay": delays_ms},
     "settle": {
         "verb": verbs,
@@ -188,12 +194,12 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "name": queue_names,
         "into": st.sampled_from(["", "", "", "a", "b", "s1", "t", "nowhere"]),
         "limit": st.sampled_from([0, 0, 1, 3, -1]),
-        "age": st.sampled_from([0, 0, 1, 5000]),
+        "age": st.sampled_from([0, 0, 1, OLD_MS]),
     },
     "purge": {
         "name": queue_names,
         "limit": st.sampled_from([0, 0, 1, 3, -1]),
-        "age": st.sampled_from([0, 1, 5000]),
+        "age": st.sampled_from([0, 1, OLD_MS]),
     },
     "peek": {
         "name": queue_names,

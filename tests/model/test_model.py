@@ -52,5 +52,5 @@ def _run(number: int) -> None:
         run_state_machine_as_test(Seeded, settings=SETTINGS)
     except Exception as error:
         steps = shrunk(QueueMachine.last.steps, type(error))
-        what = "".join(traceback.format_exception(failure(steps) or error, limit=-3))
-        raise AssertionError(f"{what}\nafter\n{script(steps)}") from None
+        reason = traceback.format_exception(failure(steps) or error, limit=-3, chain=False)
+        raise AssertionError(f"{''.join(reason)}\nafter\n{script(steps)}") from None

@@ -125,11 +125,15 @@ class Traffic(Acting):
     def fetch(self, some: list[int]) -> None:
         self.receive_deferred("a", some)
 
-    def release(self, pick: int, name: str | None) -> None:
-        """A batch goes back, or to another queue."""
+    def release(self, pick: int, name: str | None, offset: int | None) -> None:
+        """A batch goes back, or to another queue, perhaps just when its leases run out."""
         if self.batches:
             owner, attempt, leases = self.batches[-1 - pick % len(self.batches)]
             name = name or owner
+            queue = self.world.queues.get(owner)
+            row = queue.row(leases[0][0]) if queue else None
+            if row and row.locked_until and offset is not None:
+                self.beside.set_time(row.locked_until + offset)
             self.both(
                 lambda: self.mq.core.run(engine_receive.release(name, leases, attempt)),
                 lambda _: claiming.release(self.world, name, leases, attempt),

@@ -14,27 +14,34 @@ from mqlite.errors import SchemaMismatch
 from mqlite.model import MAX_MESSAGE_BYTES
 from mqlite.stores.callers import Caller, main_file, recognise
 from mqlite.stores.joined import JoinedStore
+from mqlite.stores.sqlite.failures import unavailable
 from mqlite.stores.sqlite.ledger import SCHEMA_VERSION
 
 T = TypeVar("T")
 
-SELECT_SCHEMA_VERSION: Final = "SELECT value FROM mqlite_meta WHERE key = 'schema_version'"
+SELECT_SCHEMA_VERSION: Final = (
+    "SELECT CAST(value AS BLOB) FROM main.mqlite_meta WHERE key = 'schema_version'"
+)
 
 
 class Joined(Settling):
-    """A queue inside a transaction that the caller has on the same file; `used` is called
-    after every operation, so that the commit is looked for."""
+    """A queue inside a transaction that the caller has on the same file; `announce` is
+    called around every operation, so that the commit is looked for. It raises where the
+    queue takes no work."""
 
     def __init__(
-        self, caller: Caller, calls: Calls, clock: Clock, used: Callable[[], None]
+        self, caller: Caller, calls: Calls, clock: Clock, announce: Callable[[], None]
     ) -> None:
         super().__init__(calls)
         self._store = JoinedStore(caller, clock)
-        self._used = used
+        self._announce = announce
+        announce()
 
     def _run(self, operation: Operation[T]) -> T:
+        self._announce()
         result = self._store.run(operation)
-        self._used()
+        # Again: it may have waited for the file.
+        self._announce()
         return result
 
 
@@ -66,15 +73,17 @@ def outbox(connection: Any, *, max_message_bytes: int = MAX_MESSAGE_BYTES) -> Ou
 
 def _check_schema(connection: sqlite3.Connection) -> None:
     path = main_file(connection)
-    cursor = sqlite3.Cursor(connection)
-    cursor.row_factory = None
     try:
-        rows = cursor.execute(SELECT_SCHEMA_VERSION).fetchall()
-    except sqlite3.OperationalError:
-        rows = []
-    if not rows:
+        row = sqlite3.Cursor(connection).execute(SELECT_SCHEMA_VERSION).fetchone()
+    except sqlite3.OperationalError as error:
+        if (busy := unavailable(error)) is not None:
+            raise busy from error
+        row = None
+    if row is None:
         raise SchemaMismatch(f"{path} holds no queue; create it with mqlite.open({str(path)!r})")
-    if rows[0][0] not in (SCHEMA_VERSION, SCHEMA_VERSION.encode()):
+    version = row[0].decode()
+    if version != SCHEMA_VERSION:
         raise SchemaMismatch(
-            f"{path} has schema version {rows[0][0]}, this version of mqlite needs {SCHEMA_VERSION}"
+            f"{path} has schema version {version}, this version of mqlite needs {SCHEMA_VERSION}: "
+            "use the same version of mqlite in every process"
         )

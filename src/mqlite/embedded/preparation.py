@@ -14,18 +14,14 @@ BUSY_TIMEOUT_MS: Final = 5000
 def configure(connection: Any) -> None:
     """Prepare connections for joining; once per connection, or once per SQLAlchemy engine.
 
-    Takes a `sqlite3.Connection`, a SQLAlchemy `Engine` (every connection of its pool is
-    prepared as it is made) or `Connection`, or Django's connection (in a
-    `connection_created` receiver). Writing transactions begin as `BEGIN IMMEDIATE`, so that
-    they never fail to become writing ones half way (Django: set `transaction_mode` instead);
-    the connection leaves checkpoints of the log to the queue; it waits 5 s for the file.
+    Takes a `sqlite3.Connection`, a SQLAlchemy `Engine` or `Connection` (every connection of
+    its engine is prepared, and every transaction of theirs), or Django's connection (in a
+    `connection_created` receiver). Transactions begin as `BEGIN IMMEDIATE`, so that they
+    never fail to become writing ones half way (Django: set `transaction_mode` instead); the
+    connection leaves checkpoints of the log to the queue; it waits at least 5 s for the file.
     """
-    kind = type(connection)
-    if kind.__module__.partition(".")[0] == "sqlalchemy" and kind.__name__ in (
-        "Engine",
-        "AsyncEngine",
-    ):
-        _configure_engine(getattr(connection, "sync_engine", connection))
+    if type(connection).__module__.startswith("sqlalchemy.") and hasattr(connection, "dialect"):
+        _configure_engine(getattr(connection, "sync_engine", connection).engine)
         return
     caller = recognise(connection)
     _prepare(caller.connection)
@@ -38,20 +34,34 @@ def _configure_engine(engine: Any) -> None:
 
     if engine.dialect.name != "sqlite":
         raise InvalidArgument(f"the engine is for {engine.dialect.name}, not for SQLite")
-
-    @event.listens_for(engine, "connect")
-    def prepare(connection: Any, record: Any) -> None:
-        _prepare(connection)
-        connection.isolation_level = None
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Any) -> None:
-        remember(connection.connection.dbapi_connection)
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    for name, listener in (("connect", _made), ("begin", _begun)):
+        if not event.contains(engine, name, listener):
+            event.listen(engine, name, listener)
 
 
-def _prepare(connection: sqlite3.Connection) -> None:
-    remember(connection)
-    cursor = sqlite3.Cursor(connection)
-    cursor.execute("PRAGMA wal_autocheckpoint = 0").fetchall()
-    cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}").fetchall()
+def _made(connection: Any, record: Any) -> None:
+    _prepare(connection)
+    connection.isolation_level = None
+
+
+def _begun(connection: Any) -> None:
+    if connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT":
+        return
+    inner = connection.connection.dbapi_connection
+    # It may be older than the preparation of its engine.
+    if isinstance(inner, sqlite3.Connection) and not remember(inner).prepared:
+        _prepare(inner)
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _prepare(connection: Any) -> None:
+    if isinstance(connection, sqlite3.Connection):
+        remember(connection).prepared = True
+        cursor: Any = sqlite3.Cursor(connection)
+    else:  # that of an async driver, which can be prepared but not joined
+        cursor = connection.cursor()
+    cursor.execute("PRAGMA wal_autocheckpoint = 0")
+    cursor.execute("PRAGMA busy_timeout")
+    if cursor.fetchone()[0] < BUSY_TIMEOUT_MS:
+        cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+    cursor.close()

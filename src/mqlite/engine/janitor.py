@@ -35,7 +35,8 @@ SELECT_DELETED_QUEUE: Final = """
     SELECT id FROM mqlite_queues WHERE deleted_at IS NOT NULL ORDER BY id LIMIT 1
 """
 SELECT_FINISHED_OF: Final = """
-    SELECT seq, payload_id FROM mqlite_finished WHERE queue_id = ? LIMIT ?
+    SELECT seq, payload_id FROM mqlite_finished
+     WHERE queue_id = ? ORDER BY finished_at LIMIT ?
 """
 DELETE_FINISHED: Final = "DELETE FROM mqlite_finished WHERE seq = ?"
 DELETE_OF_QUEUE: Final = (

@@ -18,6 +18,7 @@ from mqlite.engine.steps import (
     Due,
     Earliest,
     Event,
+    Last,
     Many,
     Ready,
     Row,
@@ -43,7 +44,7 @@ CLAIM_ONE: Final = f"""
        SET state = 'locked', locked_until = ?, lock_token = ?, delivery_count = delivery_count + 1
      WHERE seq = (SELECT seq FROM mqlite_messages WHERE {_READY} LIMIT 1)
     RETURNING {rows.CLAIMED}, EXISTS (
-        SELECT 1 FROM mqlite_messages AS other
+        SELECT 1 FROM mqlite_messages AS other INDEXED BY mqlite_messages_ready
          WHERE other.queue_id = mqlite_messages.queue_id AND other.state = 'active'
            AND other.head = 1 AND other.seq <> mqlite_messages.seq)
 """
@@ -130,7 +131,11 @@ def claim(
     if mode == "receive_and_delete":
         yield from _take(queue, claimed, limit, now)
     else:
-        yield from _lock_ready(queue, claimed, limit, now, now + _lease(queue, lease_ms))
+        until = now + (lease_ms or queue.config.lock_duration_ms)
+        if limit == 1:
+            yield from _lock_one(queue, claimed, now, until, last=not attempt_id)
+        else:
+            yield from _lock_ready(queue, claimed, limit, now, until)
     if claimed and attempt_id:
         yield from attempts.record(queue, attempt_id, mode, claimed, now)
     if claimed.more:
@@ -138,19 +143,18 @@ def claim(
     return claimed
 
 
-def _lease(queue: Queue, lease_ms: int) -> int:
-    return lease_ms or queue.config.lock_duration_ms
+def _lock_one(queue: Queue, claimed: Claimed, now: int, until: int, *, last: bool) -> Steps[None]:
+    claim = Statement(CLAIM_ONE, (until, secrets.token_hex(16), queue.id, now))
+    found: list[Row] = yield Last(claim) if last else claim
+    claimed.more = bool(found and found[0][-1])
+    yield from _delivered(queue, claimed, found, until)
 
 
 def _lock_ready(queue: Queue, claimed: Claimed, limit: int, now: int, until: int) -> Steps[None]:
-    if limit == 1:
-        found = yield Statement(CLAIM_ONE, (until, secrets.token_hex(16), queue.id, now))
-        claimed.more = bool(found and found[0][-1])
-    else:
-        ready = yield Statement(SELECT_READY, (queue.id, now, limit + 1))
-        within = _within_budget([row[1] for row in ready[:limit]])
-        claimed.more = within < len(ready)
-        found = yield from _lock([row[0] for row in ready[:within]], until)
+    ready = yield Statement(SELECT_READY, (queue.id, now, limit + 1))
+    within = _within_budget([row[1] for row in ready[:limit]])
+    claimed.more = within < len(ready)
+    found = yield from _lock([row[0] for row in ready[:within]], until)
     yield from _delivered(queue, claimed, found, until)
 
 

@@ -22,6 +22,7 @@ from mqlite.engine.steps import (
     Due,
     Event,
     Insert,
+    Last,
     Operation,
     QueueById,
     Ready,
@@ -121,7 +122,7 @@ def _send(
     _check_groups(found, messages)
     if not found.config.dedup_window_ms:
         contents = yield from content.place(messages)
-        return (yield from _insert(found, messages, contents, shape))
+        return (yield from _insert(found, messages, contents, shape, last=True))
     verdicts = yield from dedup.judge(found, messages, range(len(messages)), now)
     if len(messages) == 1 and verdicts.conflicts:
         raise _conflict(messages[0])
@@ -206,9 +207,15 @@ def _store(
 
 
 def _insert(
-    queue: Queue, messages: Sequence[OutMessage], contents: Sequence[Content], shape: Shape
+    queue: Queue,
+    messages: Sequence[OutMessage],
+    contents: Sequence[Content],
+    shape: Shape,
+    *,
+    last: bool = False,
 ) -> Steps[list[int]]:
-    """Write messages into one queue; answers their sequence numbers."""
+    """Write messages into one queue, as the operation's `last` step if nothing else comes;
+    answers their sequence numbers."""
     if not messages:
         return []
     ttl_ms, expires_at = _expiry(queue, shape)
@@ -216,8 +223,21 @@ def _insert(
         _row(queue, message, where, shape, ttl_ms, expires_at)
         for message, where in zip(messages, contents, strict=True)
     ]
-    keys: list[int] = yield Insert(INSERT_MESSAGE, rows)
-    yield from _announce(queue, rows, keys, shape, expires_at)
+    in_lines = any(row[2] is not None for row in rows)
+    insert = Insert(INSERT_MESSAGE, rows)
+    keys: list[int] = yield Last(insert) if last and not in_lines else insert
+    yield Event("enqueued", queue.id, len(keys))
+    if expires_at:
+        yield Due(EXPIRY_DUE, expires_at)
+    if shape.at:
+        yield Event("scheduled", queue.id, len(keys))
+        yield Due(SCHEDULE_DUE, shape.at)
+        return keys
+    heads = len(keys)
+    if in_lines:
+        heads = (yield Statement(COUNT_HEADS, (keys[0], keys[-1])))[0][0]
+    if heads:
+        yield Ready(queue.id, heads)
     return keys
 
 
@@ -253,23 +273,6 @@ def _row(
         len(message.body),
         *where,
     )
-
-
-def _announce(
-    queue: Queue, rows: list[Row], keys: list[int], shape: Shape, expires_at: int
-) -> Steps[None]:
-    yield Event("enqueued", queue.id, len(keys))
-    if expires_at:
-        yield Due(EXPIRY_DUE, expires_at)
-    if shape.at:
-        yield Event("scheduled", queue.id, len(keys))
-        yield Due(SCHEDULE_DUE, shape.at)
-        return
-    ready = len(keys)
-    if any(row[2] is not None for row in rows):
-        ready = (yield Statement(COUNT_HEADS, (keys[0], keys[-1])))[0][0]
-    if ready:
-        yield Ready(queue.id, ready)
 
 
 def _conflict(message: OutMessage) -> DedupConflict:

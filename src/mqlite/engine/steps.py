@@ -112,9 +112,11 @@ class Event(NamedTuple):
 
 
 class Last(NamedTuple):
-    """The operation's last statements: a remote store may commit in the same round trip."""
+    """The last step that touches the store; effects may follow. A remote store may commit in
+    the same round trip; a group of operations need not be able to undo it, if it is the only
+    write, since a statement that fails has done nothing."""
 
-    step: Statement | tuple[Statement, ...]
+    step: Statement | Insert
 
 
 NOW: Final = Now()

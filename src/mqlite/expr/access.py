@@ -44,7 +44,7 @@ def fetch(budget: Budget, base: Value, key: Value) -> Value:
     if kind is AnyMap:
         return base.get(key)
     if kind is str:
-        return _byte(base, key)
+        return _byte(budget, base, key)
     if type(key) is str:
         if kind is Environment and base.has(key):
             return base.read(key)
@@ -78,9 +78,10 @@ def _item(base: Value, key: Value) -> Value:
     return Uint8(item) if type(base) is bytes else item
 
 
-def _byte(base: str, key: Value) -> Uint8:
+def _byte(budget: Budget, base: str, key: Value) -> Uint8:
     if base.isascii():
         return Uint8(ord(base[_position(key, len(base))]))
+    budget.read(base)
     data = to_bytes(base)
     return Uint8(data[_position(key, len(data))])
 

@@ -14,7 +14,7 @@ from .errors import Fault
 from .gotime import Duration, Time
 from .integers import truncate, wrap
 from .text import joined
-from .values import Uint8, Value, go_name, is_int, is_number
+from .values import Int64, Uint8, Value, go_name, is_int, is_number
 
 __all__ = [
     "add",
@@ -111,7 +111,7 @@ def negate(budget: Budget, a: Value) -> Value:
         return Uint8(-a & 0xFF)
     if not is_number(a):
         raise Fault(f"invalid operation: - {go_name(a)}")
-    return _normal(-a)
+    return Int64.wrapped(-a) if type(a) is Int64 else _normal(-a)
 
 
 def int_range(budget: Budget, a: Value, b: Value) -> range:

@@ -33,6 +33,7 @@ def _ordering(op: str, compare: Callable[[Any, Any], bool]) -> Callable[..., boo
             if kind is Duration or kind is Time:
                 return compare(a.ns, b.ns)
             if kind is str:
+                budget.read(a)
                 return compare(*_bytewise(a, b))
         if is_number(a) and is_number(b):
             if float in (kind, type(b)):
@@ -101,12 +102,14 @@ def deep_equal(budget: Budget, a: Value, b: Value) -> bool:
             if parts is None:
                 return False
             pairs.extend(reversed(parts))
-        elif not _same(a, b):
+        elif not _same(budget, a, b):
             return False
     return True
 
 
-def _same(a: Value, b: Value) -> bool:
+def _same(budget: Budget, a: Value, b: Value) -> bool:
+    if isinstance(a, (str, bytes)):
+        budget.read(a)
     if type(a) is Time:
         return bool(a.ns == b.ns and a.zone.name == b.zone.name)
     return bool(a == b)

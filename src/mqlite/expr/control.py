@@ -194,7 +194,7 @@ class LoopOver(Form):
         def loop_over(values: Values, budget: Budget) -> Value:
             gone_over = collection(values, budget)
             try:
-                items = opened(gone_over)
+                items = opened(budget, gone_over)
             except Fault as fault:
                 raise fault.at(pos) from None
             local = budget.locals
@@ -216,7 +216,7 @@ class LoopOver(Form):
     def steps(self, values: Values, budget: Budget) -> Steps[Value]:
         gone_over: Value = yield evaluate(self.collection, values, budget)
         try:
-            items = opened(gone_over)
+            items = opened(budget, gone_over)
         except Fault as fault:
             raise fault.at(self.pos) from None
         local = budget.locals

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .text import replace_broken
+
 __all__ = ["ExprError", "ExprRuntimeError", "ExprSyntaxError", "ExprTypeError", "Fault"]
 
 
@@ -20,6 +22,7 @@ class ExprError(Exception):
         offset: int | None = None,
         hint: str | None = None,
     ) -> None:
+        message = _presentable(message)
         self.message = message
         self.hint = hint
         self.line: int | None = None
@@ -60,6 +63,16 @@ class Fault(Exception):
         if self.offset is None:
             self.offset = offset
         return self
+
+
+_LONGEST_MESSAGE = 1000
+
+
+def _presentable(message: str) -> str:
+    """A message that can be logged, whatever the value it quotes."""
+    if len(message) > _LONGEST_MESSAGE:
+        message = f"{message[:_LONGEST_MESSAGE]}…"
+    return replace_broken(message)
 
 
 def line_and_column(source: str, offset: int) -> tuple[int, int]:

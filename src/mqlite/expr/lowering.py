@@ -81,6 +81,18 @@ def _pure(function: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
+def _charged(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the environment, which is taken to look at each character it is given."""
+
+    def apply(budget: Budget, *values: Any) -> Any:
+        for value in values:
+            if type(value) is str:
+                budget.visit(len(value))
+        return function(*values)
+
+    return apply
+
+
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     "+": add,
     "-": subtract,
@@ -259,7 +271,7 @@ class _Lowering:
             function = self.env.functions[callee.name]
             if len(arguments) != len(function.signature.parameters):
                 return Apply(_fails(_TOO_FEW), node.pos, *arguments)
-            return Apply(_pure(function.call), node.pos, *arguments)
+            return Apply(_charged(function.call), node.pos, *arguments)
         if isinstance(callee, Member) and is_literal(callee.key, str):
             base: Form = yield self.visit(callee.base)
             method = partial(call_method, str(callee.key.value))

@@ -13,7 +13,7 @@ from .gotime import DURATION_UNITS, Duration, Time, parse_duration_units
 from .jsontext import from_json
 from .lexer import is_blank
 from .program import Program, compile
-from .text import from_bytes, quote
+from .text import from_bytes, quote, to_bytes
 from .types import DURATION, INT, MAP, STRING, STRING_MAP, STRINGS, TIME, Signature
 from .values import StringMap, Uint8, Value, go_name
 
@@ -143,7 +143,7 @@ class Sample:
             "message_id": self.message_id,
             "content_type": self.content_type,
             "properties": StringMap(self.properties),
-            "property_keys": tuple(sorted(self.properties, key=str.encode)),
+            "property_keys": tuple(sorted(self.properties, key=to_bytes)),
             "subject_parts": tuple(self.subject.split(".")) if self.subject else (),
             "body_size": len(self.body),
             "body_text": "",

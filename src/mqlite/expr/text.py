@@ -39,7 +39,11 @@ _QUOTED = {
 
 def to_bytes(text: str) -> bytes:
     """The bytes a string stands for."""
-    return text.encode("utf-8", "surrogateescape")
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        # Other surrogates stand for no byte; whoever gave us the string did not know better.
+        return replace_broken(text).encode()
 
 
 def from_bytes(data: bytes) -> str:
@@ -62,7 +66,13 @@ def replace_broken(text: str) -> str:
 
 def is_broken(text: str) -> bool:
     """Whether a string holds bytes that are not valid UTF-8."""
-    return not text.isascii() and LONE_SURROGATE.search(text) is not None
+    if text.isascii():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def same_domain(*texts: str) -> Any:

@@ -221,13 +221,17 @@ def is_nil(value: Value) -> bool:
 _UNHASHABLE: Sequence[type] = (list, tuple, range, bytes, dict, NilArray, Pairs, StringMap, AnyMap)
 
 
-def key_of(value: Value) -> Hashable:
+# Python hashes nested tuples by recursion that nothing bounds.
+_MAX_KEY_DEPTH = 100
+
+
+def key_of(value: Value, depth: int = 0) -> Hashable:
     """What stands for a value among the keys of a map: its Go type and itself.
 
     Raises Fault for values that cannot be keys.
     """
-    if type(value) is Pair:
-        return ("pair", key_of(value[0]), key_of(value[1]))
-    if type(value) in _UNHASHABLE:
+    if type(value) is Pair and depth < _MAX_KEY_DEPTH:
+        return ("pair", key_of(value[0], depth + 1), key_of(value[1], depth + 1))
+    if type(value) in _UNHASHABLE or type(value) is Pair:
         raise Fault(f"runtime error: hash of unhashable type {go_name(value)}")
     return (type(value), value)

@@ -187,13 +187,16 @@ def in_own_transaction(path: Path) -> bool:
 
 
 def _open_transactions() -> Iterator[sqlite3.Connection]:
-    kinds = {sqlite3.Connection}
-    kinds.update(*(kind.__subclasses__() for kind in kinds))
+    kinds = _with_subclasses(sqlite3.Connection)
     # Not isinstance(), which asks the objects: a lazy one would load what it stands for.
     for connection in [found for found in gc.get_objects() if type(found) in kinds]:
         with suppress(sqlite3.Error):  # it is closed
             if connection.in_transaction:
                 yield connection
+
+
+def _with_subclasses(kind: type) -> set[type]:
+    return {kind}.union(*map(_with_subclasses, kind.__subclasses__()))
 
 
 def _is_own(connection: sqlite3.Connection) -> bool:

@@ -20,7 +20,7 @@ from mqlite.stores import effects
 from mqlite.stores.callers import AUTOCOMMIT_FIX, DEFERRED_FIX, Caller, remember
 from mqlite.stores.names import NoNames
 from mqlite.stores.sqlite.failures import unavailable
-from mqlite.stores.sqlite.foreign import UNPREPARED
+from mqlite.stores.sqlite.foreign import PREPARED
 from mqlite.stores.sqlite.runner import Runner
 
 T = TypeVar("T")
@@ -95,8 +95,8 @@ class JoinedStore:
             told = runner.take_effects()
             if told:
                 text = effects.encode(told)
-                if cursor.execute("PRAGMA wal_autocheckpoint").fetchone()[0]:
-                    text = UNPREPARED + text
+                if not cursor.execute("PRAGMA wal_autocheckpoint").fetchone()[0]:
+                    text = PREPARED + text
                 cursor.execute(INSERT_EFFECTS, (text,))
         except BaseException:
             if self._connection.in_transaction:

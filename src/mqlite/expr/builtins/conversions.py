@@ -39,6 +39,9 @@ _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:_[0-9]+)*\.?(?:[0-9]+(?:_[0-9]+)*)?|\.[
 _HEXADECIMAL = re.compile(r"([+-]?)0[xX]_?([0-9a-fA-F_]*)\.?([0-9a-fA-F_]*)[pP]([+-]?[0-9]+)")
 _NAMED_FLOAT = re.compile(r"[+-]?(?:inf|infinity)|nan", re.IGNORECASE)
 
+# Few characters of JSON may make a value.
+_JSON_READ_PER_VISIT = 4
+
 _SIZED = ("array", "map", "string", "unknown")
 _CONVERTIBLE = ("integer", "float", "string", "unknown")
 
@@ -102,6 +105,8 @@ def get(budget: Budget, base: Value, key: Value) -> Value:
 @judged("int", lambda types: _judge_one("int", _CONVERTIBLE, INT, types))
 def to_integer(budget: Budget, value: Value) -> int:
     """A number, or the text of a decimal one, as an integer."""
+    if isinstance(value, str):
+        budget.read(value)
     if is_int(value):
         return int(value)
     match value:
@@ -124,6 +129,8 @@ def to_integer(budget: Budget, value: Value) -> int:
 @judged("float", lambda types: _judge_one("float", _CONVERTIBLE, FLOAT, types))
 def to_floating(budget: Budget, value: Value) -> float:
     """A number, or the text of one, as a float."""
+    if isinstance(value, str):
+        budget.build(len(value))
     if is_number(value):
         return float(value)
     number = _parse_float(value) if isinstance(value, str) else None
@@ -175,7 +182,7 @@ def to_json_text(budget: Budget, value: Value) -> str:
 def from_json_text(budget: Budget, text: Value) -> Value:
     """The value of a JSON text."""
     text = need_string(text)
-    budget.build(len(text))
+    budget.visit(len(text) // _JSON_READ_PER_VISIT)
     return from_json(text)
 
 
@@ -190,8 +197,9 @@ def to_base64(budget: Budget, text: Value) -> str:
 @builtin("fromBase64", signature(STRING, gives=STRING))
 def from_base64(budget: Budget, text: Value) -> str:
     """The bytes that base64 stands for, as a string."""
-    data = need_string(text).replace("\r", "").replace("\n", "")
+    text = need_string(text)
+    budget.build(len(text))
+    data = text.replace("\r", "").replace("\n", "")
     if not _BASE64.fullmatch(data):
         raise Fault("illegal base64 data")
-    budget.build(len(data))
     return from_bytes(b64decode(data))

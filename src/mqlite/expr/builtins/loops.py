@@ -7,7 +7,7 @@ the evaluation's local values; `#index` and `#acc` follow it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Reversible, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -71,16 +71,19 @@ def _loop(name: str, shown: str) -> Callable[[Callable[[Run], Loop]], Callable[[
     return declare
 
 
-def opened(value: Value) -> Sequence[Value]:
+def opened(budget: Budget, value: Value) -> Sequence[Value]:
     """The elements of what a loop goes over; raises Fault if it cannot be gone over."""
     if isinstance(value, bytes):
+        budget.visit(len(value))
         return elements(value)
     if is_array(value):
         sequence: Sequence[Value] = value
         return sequence
     if isinstance(value, str):
+        budget.visit(len(value))
         return elements(to_bytes(value))
     if is_map(value):
+        budget.visit(len(value))
         return [UNREADABLE] * len(value)
     kind = "zero" if value is None else kind_name(value)
     raise Fault(f"reflect: call of reflect.Value.Len on {kind} Value")
@@ -184,7 +187,7 @@ def _map(run: Run) -> Loop:
     return made
 
 
-def _found(run: Run, items: Reversible[Value] | Sequence[Value]) -> Loop:
+def _found(run: Run, items: Iterable[Value]) -> Loop:
     for item in items:
         if truth((yield item)):
             return readable(item)
@@ -204,7 +207,7 @@ def _find(run: Run) -> Loop:
 
 @_loop("findLast", _TEST + "interface {}")
 def _find_last(run: Run) -> Loop:
-    found = yield from _found(run, run.items[::-1])
+    found = yield from _found(run, reversed(run.items))
     return found
 
 
@@ -219,7 +222,7 @@ def find_map(run: Run) -> Loop:
 
 def find_last_map(run: Run) -> Loop:
     """As `find_map`, from the end."""
-    for item in run.items[::-1]:
+    for item in reversed(run.items):
         made = yield item
         if made is not SKIP:
             return made

@@ -43,6 +43,7 @@ def trim(budget: Budget, text: Value, chars: Value = WHITE_SPACE) -> str:
 def trim_prefix(budget: Budget, text: Value, prefix: Value = " ") -> str:
     """The text without a prefix."""
     whole, part = same_domain(need_string(text), need_string(prefix))
+    budget.read(whole)
     return _text(whole.removeprefix(part))
 
 
@@ -50,6 +51,7 @@ def trim_prefix(budget: Budget, text: Value, prefix: Value = " ") -> str:
 def trim_suffix(budget: Budget, text: Value, suffix: Value = " ") -> str:
     """The text without a suffix."""
     whole, part = same_domain(need_string(text), need_string(suffix))
+    budget.read(whole)
     return _text(whole.removesuffix(part))
 
 
@@ -171,8 +173,8 @@ def join(budget: Budget, parts: Value, separator: Value = "") -> str:
     separator = need_string(separator)
     if type(parts) is not tuple and not isinstance(parts, list):
         raise Fault(f"invalid argument for join (type {go_name(parts)})")
+    budget.visit(len(parts))
     strings = [need_string(part) for part in parts]
-    budget.visit(len(strings))
     budget.build(sum(map(len, strings)) + len(separator) * len(strings))
     return joined(separator.join(strings))
 
@@ -204,6 +206,7 @@ def _position(budget: Budget, text: str, part: str, *, last: bool) -> int:
 def has_prefix(budget: Budget, text: Value, part: Value) -> bool:
     """Whether the text starts with a part."""
     whole, wanted = same_domain(need_string(text), need_string(part))
+    budget.read(whole)
     return bool(whole.startswith(wanted))
 
 
@@ -211,4 +214,5 @@ def has_prefix(budget: Budget, text: Value, part: Value) -> bool:
 def has_suffix(budget: Budget, text: Value, part: Value) -> bool:
     """Whether the text ends with a part."""
     whole, wanted = same_domain(need_string(text), need_string(part))
+    budget.read(whole)
     return bool(whole.endswith(wanted))

@@ -44,8 +44,10 @@ def now(budget: Budget) -> Time:
 @builtin("duration", signature(STRING, gives=DURATION))
 def duration(budget: Budget, text: Value) -> Duration:
     """The duration a text gives, like `1h30m`."""
+    text = need_string(text)
+    budget.visit(len(text))
     try:
-        return parse_duration(need_string(text))
+        return parse_duration(text)
     except ValueError:
         raise Fault(f"time: invalid duration {quote(text)}") from None
 
@@ -84,7 +86,7 @@ def date(budget: Budget, first: Value, *arguments: Value) -> Time:
     others = list(map(need_string, arguments))
     if len(others) == 2:
         zone = _zone(others[1])
-    budget.visit(_PARSING_COST + sum(map(len, others)))
+    budget.visit(_PARSING_COST + len(text) + sum(map(len, others)))
     for layout in others[:1] or DATE_LAYOUTS:
         try:
             return parse_time(text, layout, zone)

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from mqlite.clock import Clock
 from mqlite.engine.steps import Operation
-from mqlite.errors import Unavailable
+from mqlite.errors import InTransaction, Unavailable
 from mqlite.stores.effects import Publisher
 from mqlite.stores.names import NameCache
 from mqlite.stores.sqlite.admission import Line
@@ -49,6 +49,7 @@ class Committer:
         publisher: Publisher,
         foreign: ForeignCommits,
         clock: Clock,
+        waits_for_itself: Callable[[], bool],
     ) -> None:
         self.contended = False
         """Whether another connection keeps the writer from beginning at this moment."""
@@ -64,6 +65,8 @@ class Committer:
         self._publisher = publisher
         self._foreign = foreign
         self._clock = clock
+        self._waits_for_itself = waits_for_itself
+        self._guarded = False
 
     def run_alone(self, operation: Operation[T], deadline: float) -> T:
         """The operation in a transaction of its own."""
@@ -104,32 +107,44 @@ class Committer:
 
     def begin(self, deadline: float, *, look: bool = False) -> None:
         """Open a transaction that may write; with `look`, take over what other connections
-        have to tell. Raises Unavailable at the deadline."""
+        have to tell. Raises Unavailable at the deadline, InTransaction where the calling
+        thread waits for itself."""
         try:
-            self._begin(partial(_in_time, deadline), look=look or self._foreign.near)
+            self._begin(partial(self._in_time, deadline), look=look or self._foreign.near)
         except sqlite3.Error as error:
             raise unavailable(error) or error from error
 
     def run_member(self, operation: Operation[T]) -> T:
-        """The operation inside the open transaction, in a savepoint: it fails alone.
-        Raises TransactionLost where the transaction did not survive it."""
-        effects = self._runner.effects
-        mark = len(effects)
+        """The operation inside the open transaction; it fails alone. Several writes are made
+        in a savepoint, a single one undoes itself. Raises TransactionLost where the
+        transaction did not survive it."""
+        runner = self._runner
+        mark = len(runner.effects)
         version = self._names.version
-        self._execute("SAVEPOINT member")
+        self._guarded = False
+        runner.before_write = self._guard
+        runner.wrote_only_once = False
         try:
-            result = self._runner.run(operation)
+            result = runner.run(operation)
         except BaseException as error:
-            if not self._connection.in_transaction:
+            if not self._connection.in_transaction or runner.wrote_only_once:
                 raise TransactionLost from error
-            self._execute("ROLLBACK TO member")
-            self._execute("RELEASE member")
-            del effects[mark:]
+            if self._guarded:
+                self._execute("ROLLBACK TO member")
+                self._execute("RELEASE member")
+            del runner.effects[mark:]
             if self._names.version != version:
                 self._names.clear()
             raise
-        self._execute("RELEASE member")
+        finally:
+            runner.before_write = None
+        if self._guarded:
+            self._execute("RELEASE member")
         return result
+
+    def _guard(self) -> None:
+        self._execute("SAVEPOINT member")
+        self._guarded = True
 
     def commit(self) -> None:
         """Commit and publish. Raises Unavailable, rolled back."""
@@ -171,9 +186,9 @@ class Committer:
             except sqlite3.OperationalError as error:
                 if not is_busy(error):
                     raise
-                self.contended = True
                 try:
                     go_on()
+                    self.contended = True
                 except BaseException:
                     self.contended = False
                     raise
@@ -181,6 +196,16 @@ class Committer:
         self._names_version = self._names.version
         if look:
             self._foreign.collect(self._runner.effects, self._names)
+
+    def _in_time(self, deadline: float) -> None:
+        if monotonic() >= deadline:
+            raise Unavailable(
+                "another connection holds the database file",
+                reason="database_locked",
+                retry_after=1,
+            )
+        if not self.contended and self._waits_for_itself():
+            raise own_lock()
 
     def _commit(self, operations: int = 1) -> None:
         self._execute("COMMIT")
@@ -233,10 +258,9 @@ def _wanted(line: Line) -> None:
         raise _Unwanted
 
 
-def _in_time(deadline: float) -> None:
-    if monotonic() >= deadline:
-        raise Unavailable(
-            "another connection holds the database file",
-            reason="database_locked",
-            retry_after=1,
-        )
+def own_lock() -> InTransaction:
+    """For a caller that waits for itself."""
+    return InTransaction(
+        "this thread has written to the queue's file in a transaction that is still open: do "
+        "this inside it, by mq.join(connection), or end it first"
+    )

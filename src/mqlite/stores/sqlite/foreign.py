@@ -8,8 +8,13 @@ from time import monotonic
 from typing import Final
 
 from mqlite.engine.steps import Changed, Effect
+from mqlite.stores.callers import any_prepared
 from mqlite.stores.effects import decode
 from mqlite.stores.names import NameCache
+from mqlite.stores.sqlite.connection import LOG_RESET_WARNING, has_log_reset_bug
+
+PREPARED: Final = "prepared "
+"""Stands before the effects of a transaction on a connection that leaves checkpoints to us."""
 
 _VERSION: Final = "PRAGMA data_version"
 _SELECT: Final = "SELECT id, effects FROM mqlite_effects ORDER BY id"
@@ -22,12 +27,15 @@ class ForeignCommits:
     connection has committed. Used by the holder of the writer's turn."""
 
     def __init__(self, connection: sqlite3.Connection, logger: logging.Logger) -> None:
-        self.seen = False
-        """Whether another connection has committed since the database was opened."""
+        self.endangered = False
+        """Whether a connection has committed that is not known to leave checkpoints to us,
+        on a SQLite where that matters."""
         self._execute = connection.cursor().execute
         self._logger = logger
         self._known = -1
         self._collected = -1
+        self._collected_unprepared = False
+        self._prepared_elsewhere = False
         self._last = float("-inf")
         self._expected = float("-inf")
 
@@ -57,10 +65,11 @@ class ForeignCommits:
             return
         self._collected = version
         rows = self._execute(_SELECT).fetchall()
+        self._collected_unprepared = self._is_unprepared([text for _, text in rows])
         if not rows:
             return
         for id_, text in rows:
-            effects.extend(self._decoded(id_, text))
+            effects.extend(self._decoded(id_, text.removeprefix(PREPARED)))
         for effect in effects:
             if isinstance(effect, Changed):
                 names.changed(effect.name)
@@ -70,13 +79,28 @@ class ForeignCommits:
         """The transaction that collected is committed."""
         if self._collected != self._known:
             if self._known != -1:
-                self.seen = True
                 self._last = monotonic()
+                if self._collected_unprepared:
+                    self._warn()
             self._known = self._collected
 
     def rolled_back(self) -> None:
         """The transaction that collected is undone: its rows are there again."""
         self._collected = self._known
+
+    def _is_unprepared(self, texts: list[str]) -> bool:
+        if texts:
+            prepared = all(text.startswith(PREPARED) for text in texts)
+            self._prepared_elsewhere |= prepared
+            return not prepared
+        # Nothing tells whose commit this was: it is taken for that of a prepared connection
+        # where one is known.
+        return not self._prepared_elsewhere and not any_prepared()
+
+    def _warn(self) -> None:
+        if not self.endangered and has_log_reset_bug(sqlite3.sqlite_version_info):
+            self.endangered = True
+            self._logger.warning(LOG_RESET_WARNING)
 
     def _version(self) -> int:
         version: int = self._execute(_VERSION).fetchone()[0]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final, TypeVar
 
 from mqlite.clock import Clock
@@ -59,6 +60,10 @@ class Runner:
         earliest: Callable[[str], int] = know_nothing,
     ) -> None:
         self.effects: list[Effect] = []
+        self.before_write: Callable[[], None] | None = None
+        """Called once, before the first write that may not be the operation's only one."""
+        self.wrote_only_once = False
+        """Whether the operation has written without that call."""
         self._execute = cursor.execute
         self._executemany = cursor.executemany
         self._fetchall = cursor.fetchall
@@ -106,24 +111,37 @@ class Runner:
             return result
 
     def _statement(self, step: Statement) -> list[Row]:
+        if self.before_write is not None and not _only_reads(step[0]):
+            self._announce_write()
         self._execute(step[0], step[1])
         return self._fetchall()
 
     def _statements(self, step: tuple[Statement, ...]) -> list[list[Row]]:
         return [self._statement(statement) for statement in step]
 
-    def _last(self, step: Last) -> list[Row] | list[list[Row]]:
-        # One commit per group: being the last means nothing here.
-        if isinstance(step.step, Statement):
-            return self._statement(step.step)
-        return self._statements(step.step)
+    def _last(self, step: Last) -> list[Row] | list[int]:
+        last = step.step
+        if self.before_write is not None and (last.__class__ is Statement or len(last[1]) == 1):
+            self.before_write = None
+            self.wrote_only_once = True
+        answer: list[Row] | list[int] = self._answers[last.__class__](last)
+        return answer
 
     def _many(self, step: Many) -> None:
+        if self.before_write is not None:
+            self._announce_write()
         self._executemany(step.sql, step.rows)
+
+    def _announce_write(self) -> None:
+        announce, self.before_write = self.before_write, None
+        if announce is not None:
+            announce()
 
     def _insert(self, step: Insert) -> list[int]:
         if not step.rows:
             return []
+        if self.before_write is not None:
+            self._announce_write()
         self._execute(step.sql, step.rows[0])
         first = self._cursor.lastrowid or 0
         more = len(step.rows) - 1
@@ -161,3 +179,8 @@ class Runner:
     def _changed(self, step: Changed) -> None:
         self._names.changed(step.name)
         self.effects.append(step)
+
+
+@cache
+def _only_reads(sql: str) -> bool:
+    return sql.lstrip().startswith(("SELECT", "PRAGMA"))

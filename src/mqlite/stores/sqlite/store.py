@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from functools import partial
 from time import monotonic
 from typing import Any, Final, Self, TypeVar
 
@@ -16,6 +18,7 @@ from mqlite.clock import Clock, SystemClock
 from mqlite.engine.steps import Operation, Pass, Plan
 from mqlite.errors import Closed, InTransaction, Unavailable, WrongProcess
 from mqlite.model import StoreStatus
+from mqlite.stores.callers import in_own_transaction
 from mqlite.stores.deadlines import Deadlines
 from mqlite.stores.effects import Publisher
 from mqlite.stores.maintenance import Maintenance
@@ -24,6 +27,7 @@ from mqlite.stores.plans import Stop, drive
 from mqlite.stores.sqlite import connection as connections, ledger
 from mqlite.stores.sqlite.admission import MAX_PENDING, MAX_PENDING_BYTES, Line
 from mqlite.stores.sqlite.committer import Committer
+from mqlite.stores.sqlite.connection import BUSY_SLICE_MS
 from mqlite.stores.sqlite.failures import unavailable
 from mqlite.stores.sqlite.foreign import ForeignCommits
 from mqlite.stores.sqlite.housekeeping import Housekeeper
@@ -131,11 +135,20 @@ class SqliteStore:
         publisher = Publisher(self.waiters, self.deadlines, self._logger)
         self.events = publisher.listeners
         self._foreign = ForeignCommits(connection, self._logger)
+        self._waits_for_itself = partial(in_own_transaction, path) if path else bool
         runner = Runner(connection.cursor(), self.clock, self.names, self.deadlines.earliest)
         self._committer = Committer(
-            connection, runner, self.names, publisher, self._foreign, self.clock
+            connection,
+            runner,
+            self.names,
+            publisher,
+            self._foreign,
+            self.clock,
+            self._waits_for_itself,
         )
-        self._writer = Writer(self._committer, line, self._foreign, self._logger)
+        self._writer = Writer(
+            self._committer, line, self._foreign, self._logger, self._waits_for_itself
+        )
         self._watch = Watch(self._foreign, self._committer, self._writer.exclusive, self._logger)
         self._reader: Reader | None = None
         self._house: Housekeeper | None = None
@@ -205,9 +218,27 @@ class SqliteStore:
         self._admit()
         deadline = monotonic() + timeout
         await self._writer.take_turn_async(deadline)
-        transaction = await AsyncTransaction.begun(self._executor, lambda: self._begin(deadline))
+        beginning = AsyncTransaction.begun(self._executor, lambda: self._begin(deadline))
+        transaction = await self._unless_it_waits_for_itself(beginning)
         transaction.belongs_to_context()
         return transaction
+
+    async def _unless_it_waits_for_itself(
+        self, beginning: Coroutine[Any, Any, AsyncTransaction]
+    ) -> AsyncTransaction:
+        # The executor's thread begins, but what may hold it up belongs to this one.
+        task = asyncio.ensure_future(beginning)
+        doubt = self._writer.doubt()
+        try:
+            while not (await asyncio.wait((task,), timeout=BUSY_SLICE_MS / 1000))[0]:
+                if doubt.holds():
+                    raise doubt.error()
+        except BaseException:
+            # Not cancelled: it has begun, or failed to, in this very turn of the loop.
+            if not task.cancel() and task.exception() is None:
+                self._executor.submit(task.result().transaction.rollback)
+            raise
+        return task.result()
 
     def _begin(self, deadline: float) -> Transaction:
         self._transaction = Transaction(
@@ -240,7 +271,8 @@ class SqliteStore:
 
     def expect_foreign_commit(self) -> None:
         """A joined connection has written, and will commit: its commit is noticed within
-        milliseconds."""
+        milliseconds. Raises Closed, InTransaction, and WrongProcess."""
+        self._admit()
         self._foreign.expect()
 
     def vacuum(self, *, full: bool = False) -> None:
@@ -320,7 +352,7 @@ class SqliteStore:
                 f"a transaction has been open for {transaction.held_s:.1f} s; nothing else can be "
                 "written"
             )
-        if self._foreign.seen and connections.has_log_reset_bug(sqlite3.sqlite_version_info):
+        if self._foreign.endangered:
             found.append(connections.LOG_RESET_WARNING)
         return found
 

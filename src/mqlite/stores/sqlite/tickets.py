@@ -21,6 +21,32 @@ Drop = Callable[["Ticket"], bool]
 _TICK_S: Final = 0.05
 
 
+class Doubt:
+    """Whether whoever waits for the writer waits for itself; asked on its own thread.
+
+    Answering is dear, so it is asked once in each spell in which somebody else's connection
+    keeps the writer from beginning.
+    """
+
+    def __init__(
+        self,
+        contended: Callable[[], bool],
+        waits_for_itself: Callable[[], bool],
+        error: Callable[[], Exception],
+    ) -> None:
+        self.error = error
+        self._contended = contended
+        self._waits_for_itself = waits_for_itself
+        self._asked = False
+
+    def holds(self) -> bool:
+        if not self._contended():
+            self._asked = False
+            return False
+        asked, self._asked = self._asked, True
+        return not asked and self._waits_for_itself()
+
+
 class Ticket:
     """A caller in the line: with an operation for the writer thread to run, or without
     one, wanting the writer for itself. `deadline` is on the monotonic clock. `abandoned` is
@@ -77,10 +103,12 @@ class SyncTicket(Ticket):
     def finish(self, loops: dict[asyncio.AbstractEventLoop, list[AsyncTicket]]) -> None:
         self._done.set()
 
-    def wait(self, drop: Drop, late: Callable[[], Exception]) -> Any:
-        """The result. Raises the operation's error, or `late()` at the deadline."""
+    def wait(self, drop: Drop, late: Callable[[], Exception], doubt: Doubt) -> Any:
+        """The result. Raises the operation's error, `late()` at the deadline, or what
+        `doubt` has to say."""
         try:
-            dropped = not self._done.wait(max(0.0, self.deadline - monotonic())) and drop(self)
+            error = self._wait(late, doubt)
+            dropped = error is not None and drop(self)
             if not dropped:
                 self._done.wait()
         except BaseException:
@@ -88,11 +116,22 @@ class SyncTicket(Ticket):
                 self._done.wait()
                 self.forsaken()
             raise
-        if dropped:
-            raise late()
+        if error is not None and dropped:
+            raise error
         if self.error is not None:
             raise self.error
         return self.result
+
+    def _wait(self, late: Callable[[], Exception], doubt: Doubt) -> Exception | None:
+        """None when it is done, else why not to wait any longer."""
+        while True:
+            left = self.deadline - monotonic()
+            if self._done.wait(max(0.0, min(left, _TICK_S))):
+                return None
+            if left <= _TICK_S:
+                return late()
+            if doubt.holds():
+                return doubt.error()
 
 
 class AsyncTicket(Ticket):
@@ -148,15 +187,16 @@ def _settle(tickets: list[AsyncTicket]) -> None:
 class Desk:
     """The waiting tasks of one event loop; used on its thread only."""
 
-    def __init__(self, drop: Drop, late: Callable[[], Exception]) -> None:
+    def __init__(self, drop: Drop, late: Callable[[], Exception], doubt: Doubt) -> None:
         self._drop = drop
         self._late = late
+        self._doubt = doubt
         self._waiting: dict[AsyncTicket, None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     async def wait(self, ticket: AsyncTicket) -> Any:
-        """The result of a ticket in the line. Raises the operation's error, or `late()`
-        at the deadline."""
+        """The result of a ticket in the line. Raises the operation's error, `late()` at
+        the deadline, or what `doubt` has to say."""
         self._waiting[ticket] = None
         if self._timer is None:
             self._timer = ticket.loop.call_later(_TICK_S, self._tick, ticket.loop)
@@ -173,7 +213,9 @@ class Desk:
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
         now = monotonic()
+        why = self._doubt.error if self._doubt.holds() else self._late
         for ticket in self._waiting:
-            if ticket.deadline <= now and not ticket.future.done() and self._drop(ticket):
-                ticket.future.set_exception(self._late())
+            over = ticket.deadline <= now or why is not self._late
+            if over and not ticket.future.done() and self._drop(ticket):
+                ticket.future.set_exception(why())
         self._timer = loop.call_later(_TICK_S, self._tick, loop) if self._waiting else None

@@ -20,9 +20,16 @@ from weakref import WeakKeyDictionary
 from mqlite.engine.steps import Operation
 from mqlite.errors import Unavailable
 from mqlite.stores.sqlite.admission import Line
-from mqlite.stores.sqlite.committer import Committer
+from mqlite.stores.sqlite.committer import Committer, own_lock
 from mqlite.stores.sqlite.foreign import ForeignCommits
-from mqlite.stores.sqlite.tickets import AsyncTicket, Desk, SyncTicket, Ticket, hand_out
+from mqlite.stores.sqlite.tickets import (
+    AsyncTicket,
+    Desk,
+    Doubt,
+    SyncTicket,
+    Ticket,
+    hand_out,
+)
 
 T = TypeVar("T")
 
@@ -36,12 +43,18 @@ class Writer:
     """
 
     def __init__(
-        self, committer: Committer, line: Line, foreign: ForeignCommits, logger: logging.Logger
+        self,
+        committer: Committer,
+        line: Line,
+        foreign: ForeignCommits,
+        logger: logging.Logger,
+        waits_for_itself: Callable[[], bool],
     ) -> None:
         self._committer = committer
         self._line = line
         self._foreign = foreign
         self._logger = logger
+        self._waits_for_itself = waits_for_itself
         self._turn = threading.Lock()
         self._desks: WeakKeyDictionary[asyncio.AbstractEventLoop, Desk] = WeakKeyDictionary()
         self._thread: threading.Thread | None = None
@@ -62,7 +75,7 @@ class Writer:
                 self._turn.release()
         ticket = SyncTicket(operation, deadline, abandoned)
         self._enter(ticket)
-        result: T = ticket.wait(self._line.drop, self._late)
+        result: T = ticket.wait(self._line.drop, self._late, self.doubt())
         return result
 
     async def run_async(
@@ -98,7 +111,7 @@ class Writer:
             return
         ticket = SyncTicket(None, deadline, self._give_back)
         self._enter(ticket)
-        ticket.wait(self._line.drop, self._late)
+        ticket.wait(self._line.drop, self._late, self.doubt())
 
     async def take_turn_async(self, deadline: float) -> None:
         """`take_turn` for a task."""
@@ -145,7 +158,7 @@ class Writer:
         desk = self._desks.get(loop)
         if desk is None:
             with self._starting:
-                desk = self._desks[loop] = Desk(self._line.drop, self._late)
+                desk = self._desks[loop] = Desk(self._line.drop, self._late, self.doubt())
         return desk
 
     def _late(self) -> Unavailable:
@@ -158,6 +171,10 @@ class Writer:
         return Unavailable(
             "the operation's turn did not come in time", reason="overloaded", retry_after=1
         )
+
+    def doubt(self) -> Doubt:
+        """For whoever waits outside the line."""
+        return Doubt(lambda: self._committer.contended, self._waits_for_itself, own_lock)
 
     def _serve(self) -> None:
         while self._line.wait():
