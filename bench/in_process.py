@@ -15,32 +15,15 @@ import mqlite
 from bench.harness import Result, print_table, queue_on_disk, ratio_of_rates
 from mqlite.engine.receipts import INSERT_RECEIPT
 from mqlite.engine.receive import CLAIM_ONE
-from mqlite.engine.send import INSERT_MESSAGE
+from mqlite.engine.send import INTO_MESSAGES, OUTSIDE_LINES
 from mqlite.engine.settle import COMPLETE
 
 BODY = b"x" * 256
+INSERT_ONE = INTO_MESSAGES + OUTSIDE_LINES
+INSERT_32 = INTO_MESSAGES + ", ".join([OUTSIDE_LINES] * 32)
 NOW = 1_700_000_000_000
 LATER = NOW * 2
-ROW = (
-    1,
-    "active",
-    None,
-    1,
-    None,
-    None,
-    0,
-    0,
-    NOW,
-    NOW,
-    0,
-    0,
-    None,
-    *[""] * 5,
-    len(BODY),
-    None,
-    "",
-    BODY,
-)
+ROW = (1, "active", 0, 0, NOW, NOW, 0, 0, None, *[""] * 5, len(BODY), None, "", BODY)
 
 
 class Bare:
@@ -56,7 +39,7 @@ class Bare:
         execute = self._cursor.execute
         for _ in range(times):
             execute("BEGIN IMMEDIATE")
-            execute(INSERT_MESSAGE, ROW)
+            execute(INSERT_ONE, ROW)
             execute("COMMIT")
 
     def receive_and_complete(self, times: int) -> None:
@@ -67,16 +50,16 @@ class Bare:
             row = fetchall()[0]
             execute("COMMIT")
             execute("BEGIN IMMEDIATE")
-            execute(COMPLETE, (row[0], 1, row[7], NOW))
-            fetchall()
+            execute(COMPLETE, (row[0], 1, row[6], NOW))
+            assert len(fetchall()) == 1
             execute(INSERT_RECEIPT, (row[0], secrets.token_bytes(16), LATER))
             execute("COMMIT")
 
     def send_batch(self, times: int) -> None:
         for _ in range(times):
             self._cursor.execute("BEGIN IMMEDIATE")
-            self._cursor.executemany(INSERT_MESSAGE, [ROW] * 64)
-            self._cursor.execute("SELECT last_insert_rowid()").fetchone()
+            self._cursor.execute(INSERT_32, ROW * 32)
+            self._cursor.execute(INSERT_32, ROW * 32)
             self._cursor.execute("COMMIT")
 
 

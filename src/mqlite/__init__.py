@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         WrongProcess as WrongProcess,
     )
     from mqlite.model import (
+        FilterTest as FilterTest,
         MessageData as MessageData,
         MoveResult as MoveResult,
         OutMessage as OutMessage,
@@ -105,6 +106,7 @@ _HOMES = {
         "WrongProcess",
     ),
     "mqlite.model": (
+        "FilterTest",
         "MessageData",
         "MoveResult",
         "OutMessage",

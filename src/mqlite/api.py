@@ -14,6 +14,7 @@ from typing import Any, Protocol, Unpack, runtime_checkable
 
 from mqlite.durations import Duration, When
 from mqlite.model import (
+    FilterTest,
     Kind,
     MessageData,
     MoveResult,
@@ -169,8 +170,9 @@ class MQ(Protocol):
         """Queues and backing queues, ascending by name."""
 
     def subscribe(self, topic: str, name: str, *, expr: str = "") -> None:
-        """Create a subscription and its backing queue, or replace its filter. Raises
-        NameConflict."""
+        """Create a subscription and its backing queue, or replace its filter, one boolean
+        expression over the message; blank, it lets everything through. Raises
+        InvalidArgument, saying where the expression is wrong; NameConflict."""
 
     def unsubscribe(self, topic: str, name: str, *, generation: str | None = None) -> None:
         """Remove a subscription and its empty backing queue. Raises NotFound,
@@ -178,6 +180,20 @@ class MQ(Protocol):
 
     def list_subscriptions(self) -> list[SubscriptionInfo]:
         """Subscriptions, ascending by topic, then name."""
+
+    def test_filter(
+        self,
+        expr: str,
+        message: OutMessage | Body | None = None,
+        *,
+        enqueued_at: When | None = None,
+        visible_at: When | None = None,
+    ) -> FilterTest:
+        """Whether a filter can be used and, given a message, whether it would let it through.
+
+        The message counts as sent now, or at `enqueued_at`, and as visible at once, or at
+        `visible_at`. A filter that is wrong or fails is no exception: the answer tells.
+        Raises MessageTooLarge."""
 
     def send(
         self,
@@ -326,6 +342,15 @@ class AsyncMQ(Protocol):
     ) -> None: ...
 
     async def list_subscriptions(self) -> list[SubscriptionInfo]: ...
+
+    async def test_filter(
+        self,
+        expr: str,
+        message: OutMessage | Body | None = None,
+        *,
+        enqueued_at: When | None = None,
+        visible_at: When | None = None,
+    ) -> FilterTest: ...
 
     async def send(
         self,

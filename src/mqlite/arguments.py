@@ -216,8 +216,19 @@ def _bytes(body: Body) -> bytes:
 
 
 def _checked(message: OutMessage) -> OutMessage:
-    for field in _TEXTS:
-        text(getattr(message, field), field)
+    texts = (
+        message.message_id,
+        message.group_id,
+        message.subject,
+        message.correlation_id,
+        message.reply_to,
+        message.content_type,
+    )
+    try:
+        "".join(texts).encode()
+    except (TypeError, UnicodeEncodeError):
+        for field, value in zip(_TEXTS, texts, strict=True):
+            text(value, field)
     integer(message.priority, "priority", -MAX_PRIORITY, MAX_PRIORITY)
     if not isinstance(message.properties, dict):
         raise InvalidArgument(f"properties must be a dict, got {type(message.properties).__name__}")

@@ -162,6 +162,16 @@ class SubscriptionInfo(msgspec.Struct, kw_only=True, frozen=True):
     expr: str = ""
 
 
+class FilterTest(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """What trying a filter showed. `valid`: it can be used; `ran`: there was a sample message;
+    `matched`: the filter lets it through; `error`: why it does not compile, or failed."""
+
+    valid: bool
+    error: str = ""
+    ran: bool
+    matched: bool
+
+
 class QueueStats(msgspec.Struct, kw_only=True, frozen=True):
     """Messages of a queue by state. The age is that of the oldest active or locked
     message, 0 when there is none."""

@@ -2,8 +2,8 @@
 
 Requests are decoded strictly: exact field names, nothing unknown at any depth, integers
 within 64 bits. A field given as `null` is the same as one left out, so every request field
-may be None. Times are epoch milliseconds, durations milliseconds. Stored messages, counts
-and batch results travel as they are (`mqlite.model`).
+may be None. Times are epoch milliseconds, durations milliseconds. Stored messages, counts,
+batch results and filter tests travel as they are (`mqlite.model`).
 """
 
 from __future__ import annotations
@@ -301,17 +301,6 @@ class SubscriptionEntry(msgspec.Struct, omit_defaults=True):
 
 class ListSubscriptionsResponse(msgspec.Struct):
     subscriptions: list[SubscriptionEntry]
-
-
-class TestFilterResponse(msgspec.Struct, omit_defaults=True):
-    """`ran` says that a sample was evaluated, `matched` that the filter lets it through."""
-
-    __test__ = False  # pytest takes a class of this name for a test
-
-    valid: bool
-    ran: bool
-    matched: bool
-    error: str = ""
 
 
 class RedriveResponse(msgspec.Struct, omit_defaults=True):

@@ -246,21 +246,46 @@ def test_topics(api: Api) -> None:
     assert api.ok("ListSubscriptions") == {"subscriptions": []}
 
 
-def test_filters_are_not_there_yet(api: Api) -> None:
+def test_filters(api: Api) -> None:
+    filter_ = {"expr": 'subject == "a"'}
+    assert api.ok("Subscribe", topic="t", name="s", filter=filter_) == {}
+    assert api.ok("ListSubscriptions") == {"subscriptions": [{"topic": "t", "name": "s"} | filter_]}
+    accepted, refused = (
+        api.ok("Send", queue="t", messages=[{"body": "eA==", "subject": subject}])
+        for subject in "ab"
+    )
+    assert accepted["seq_numbers"][0] > 0
+    assert refused == {"seq_numbers": [0]}
+    assert len(api.receive("s", receive_mode=1)) == 1
+    reply = api.post("Subscribe", {"topic": "t", "name": "s", "filter": {"expr": "subjct == 1"}})
+    failed(reply, 400, "invalid_argument")
+    assert reply.json["message"].endswith('\ndid you mean "subject"?')
+    reply = api.post("Subscribe", {"topic": "t", "name": "s", "filter": {"expr": "", "sql": "x"}})
+    failed(reply, 400, "invalid_argument")
+
+
+def test_trying_a_filter(api: Api) -> None:
     assert api.ok("TestFilter") == {"valid": True, "ran": False, "matched": False}
-    assert api.ok("TestFilter", expr=" ", message={"body": "aGk="}) == {
-        "valid": True,
-        "ran": True,
-        "matched": True,
+    assert api.ok("TestFilter", expr="body_size") == {
+        "valid": False,
+        "error": "expected bool, but got int",
+        "ran": False,
+        "matched": False,
     }
-    for operation, fields in (
-        ("TestFilter", {"expr": "true"}),
-        ("Subscribe", {"topic": "t", "name": "s", "filter": {"expr": "true"}}),
-    ):
-        reply = api.post(operation, fields)
-        failed(reply, 400, "invalid_argument")
-        assert "filters are not available" in reply.json["message"]
-    assert api.ok("ListSubscriptions") == {"subscriptions": []}
+    good = {"valid": True, "ran": True, "matched": True}
+    assert api.ok("TestFilter", expr=" ", message={}) == good
+    assert api.ok("TestFilter", expr='body_text == "hi"', message={"body": "aGk="}) == good
+    times = {"enqueued_at_ms": 1000, "visible_at_ms": 3000}
+    expr = "enqueued_at.Second() == 1 && visible_at - enqueued_at == seconds(2)"
+    assert api.ok("TestFilter", expr=expr, message=times) == good
+    expr = "visible_at == enqueued_at && enqueued_at.Year() >= 1970"
+    assert (
+        api.ok("TestFilter", expr=expr, message={"enqueued_at_ms": 0, "visible_at_ms": 0}) == good
+    )
+    failing = api.ok("TestFilter", expr="body_json.n > 1", message={})
+    assert failing == good | {"matched": False, "error": failing["error"]}
+    assert failing["error"].startswith("invalid operation: <nil> > int (1:13)\n")
+    failed(api.post("TestFilter", {"message": {"body": "?"}}), 400, "invalid_argument")
 
 
 def test_redrive_and_purge(api: Api) -> None:

@@ -94,6 +94,8 @@ def test_a_flag_syntax_error_shows_the_flags(cli: Run, args: tuple[str, ...], pr
         (("cancel", "q"), "<queue> <seq>, got 1"),
         (("list", "x"), "no arguments, got 1"),
         (("list-subscriptions", "x"), "no arguments, got 1"),
+        (("test-filter",), "<expr> [body], got 0"),
+        (("test-filter", "true", "a", "b"), "<expr> [body], got 3"),
         (("status", "x"), "no arguments, got 1"),
         (("vacuum", "x"), "no arguments, got 1"),
         (("serve", "x"), "no arguments, got 1"),

@@ -1,4 +1,4 @@
-"""Topics: fan-out without filters, and the one namespace."""
+"""Topics: fan-out, and the one namespace."""
 
 from __future__ import annotations
 
@@ -155,17 +155,6 @@ def test_subscribing_again_keeps_messages_settings_and_generation(mq: MQ) -> Non
     before = info(mq, "s")
     mq.subscribe("t", "s")
     assert info(mq, "s") == before
-    assert counts(mq, "s") == {"active": 1}
-
-
-def test_a_filter_is_refused_and_changes_nothing(mq: MQ) -> None:
-    with pytest.raises(mqlite.InvalidArgument, match="filters are not available"):
-        mq.subscribe("t", "s", expr="subject == 'a'")
-    assert (mq.list_queues(), mq.list_subscriptions()) == ([], [])
-    mq.subscribe("t", "s")
-    with pytest.raises(mqlite.InvalidArgument, match="filters are not available"):
-        mq.subscribe("t", "s", expr="true")
-    mq.send("t", b"x")
     assert counts(mq, "s") == {"active": 1}
 
 

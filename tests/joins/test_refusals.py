@@ -123,7 +123,8 @@ def test_the_same_file_may_be_spelt_differently(
     [
         {"isolation_level": None},
         pytest.param(
-            {"autocommit": True}, marks=pytest.mark.skipif(bool(NO_AUTOCOMMIT), reason=NO_AUTOCOMMIT)
+            {"autocommit": True},
+            marks=pytest.mark.skipif(bool(NO_AUTOCOMMIT), reason=NO_AUTOCOMMIT),
         ),
     ],
     ids=str,

@@ -16,8 +16,11 @@ import mqlite
 
 from .helpers import Running, bodies
 
+LEASE: list[Any] = []
+"""Of the one message in the queue `held`."""
 
-class Reversed(sqlite3.Row):
+
+class Unreadable(sqlite3.Row):
     """Rows that no code of ours could use."""
 
     def __getitem__(self, key: Any) -> Any:
@@ -38,8 +41,7 @@ def exercise(mq: mqlite.Embedded, connection: sqlite3.Connection) -> None:
             join.send("named", "another", message_id="m", group_id="g")
         with pytest.raises(mqlite.NotFound, match="nirgendwö"):
             join.send("nirgendwö", b"")
-    [held] = mq.receive("held")
-    joined.reject("held", held.seq_number, held.lock_token, reason="ö")
+    joined.reject("held", *LEASE, reason="ö")
 
 
 @pytest.fixture
@@ -47,6 +49,8 @@ def queues(mq: mqlite.Embedded) -> mqlite.Embedded:
     mq.create_queue("named", ordering_mode="group_fifo", dedup_window="1h")
     mq.create_queue("held")
     mq.send("held", b"x")
+    [held] = mq.receive("held")
+    LEASE[:] = held.seq_number, held.lock_token
     return mq
 
 
@@ -78,7 +82,9 @@ def test_text_factory_is_restored_after_a_failure(queues: mqlite.Embedded, path:
 
 
 @pytest.mark.parametrize(
-    "factory", [Reversed, lambda cursor, row: {}, lambda cursor, row: 1 / 0], ids=["Row", "dict", "0"]
+    "factory",
+    [Unreadable, lambda cursor, row: {}, lambda cursor, row: 1 / 0],
+    ids=["Row", "dict", "0"],
 )
 def test_row_factory(queues: mqlite.Embedded, path: Path, factory: Any) -> None:
     with closing(sqlite3.connect(path)) as connection:

@@ -26,7 +26,9 @@ Connect = Callable[[Path, ExitStack], Caller]
 needs_autocommit = pytest.mark.skipif(bool(NO_AUTOCOMMIT), reason=NO_AUTOCOMMIT)
 READERS = [
     pytest.param(
-        partial(sqlite3_caller, begin="BEGIN", isolation_level=None), "BEGIN IMMEDIATE", id="sqlite3"
+        partial(sqlite3_caller, begin="BEGIN", isolation_level=None),
+        "BEGIN IMMEDIATE",
+        id="sqlite3",
     ),
     pytest.param(
         partial(sqlite3_caller, autocommit=False),

@@ -45,6 +45,7 @@ class QueueMachine(Traffic, Settlement):
         if topic:
             self.subscribe("t", "s1")
             self.subscribe("t", "s2")
+            self.configure("s2", "subscription", {"dedup_window_ms": 10_000})
 
     def teardown(self) -> None:
         if self.beside is not None:
@@ -135,7 +136,14 @@ class QueueMachine(Traffic, Settlement):
             wakes_exactly=False,
         )
 
-    def redrive(self, name: str, into: str, limit: int, age: int) -> None:
+    def _when_old(self, name: str, age: int, offset: int | None) -> None:
+        """The time at which a dead letter reaches the age."""
+        dead = self.world.queues[name].of("dead_lettered") if name in self.world.queues else []
+        if dead and offset is not None:
+            self.beside.set_time(dead[-1].enqueued_at + age + offset)
+
+    def redrive(self, name: str, into: str, limit: int, age: int, offset: int | None) -> None:
+        self._when_old(name, age, offset)
         self.both(
             lambda: self.mq.redrive(
                 name, target=into, max_messages=limit, older_than=milliseconds(age)
@@ -143,7 +151,8 @@ class QueueMachine(Traffic, Settlement):
             lambda _: mqlite.MoveResult(sweeping.redrive(self.world, name, into, limit, age)),
         )
 
-    def purge(self, name: str, limit: int, age: int) -> None:
+    def purge(self, name: str, limit: int, age: int, offset: int | None) -> None:
+        self._when_old(name, age, offset)
         self.both(
             lambda: self.mq.purge(name, max_messages=limit, older_than=milliseconds(age)),
             lambda _: mqlite.MoveResult(sweeping.purge(self.world, name, limit, age)),

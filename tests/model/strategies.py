@@ -7,8 +7,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from .world import OLD_MS
-
 MAX_BYTES = 4096
 ANSWER_BYTES = 6000
 
@@ -79,7 +77,7 @@ _settings = st.fixed_dictionaries(
         "ordering_mode": st.sampled_from(["standard", "group_fifo", "strict_fifo"]),
         "dlq_max_age_ms": st.sampled_from([-1, 0, 20_000]),
         "dlq_max_count": st.sampled_from([-1, 0, 2]),
-        "dlq_max_bytes": st.sampled_from([-1, 0, 2000]),
+        "dlq_max_bytes": st.sampled_from([-1, 0, 3, 2000]),
         "retry_initial_delay_ms": st.sampled_from([0, 700, 5000]),
         "retry_max_delay_ms": st.sampled_from([0, 3000]),
         "retry_multiplier": st.sampled_from([1.0, 2.0, 3.5]),
@@ -108,7 +106,13 @@ _retrying = st.fixed_dictionaries(
     }
 )
 _remembering = st.fixed_dictionaries({"dedup_window_ms": st.sampled_from([1000, 10_000])})
-settings = ordering | ordering | _retrying | _remembering | _settings
+_mortal = st.fixed_dictionaries(
+    {"default_ttl_ms": st.sampled_from([1000, 5000]), "dead_letter_on_expire": st.booleans()}
+)
+_keeping = st.fixed_dictionaries(
+    {"retain_completed_ms": st.just(1000), "dlq_max_bytes": st.sampled_from([3, 9])}
+)
+settings = ordering | ordering | _retrying | _remembering | _mortal | _keeping | _settings
 """Often only the order, so that messages live long enough to be ordered."""
 
 
@@ -128,6 +132,9 @@ def milliseconds(value: int) -> timedelta:
     return timedelta(milliseconds=value)
 
 
+offsets = st.sampled_from([None, None, -1, 0, 1])
+"""Milliseconds beside the moment from which the answer is another; None: at any time."""
+
 ARGUMENTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "rest": {},
     "configure": {
@@ -145,7 +152,7 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "pause": {"name": any_names, "paused": st.sampled_from([True, False, False, False])},
     "fill": {"lines": lines, "ms": st.sampled_from([0, 0, 1, 7])},
     "send": {"to": targets, "draft": drafts, "at": ats_ms, "ttl": ttls_ms},
-    "send_again": {"pick": st.integers(0, 3), "offset": st.sampled_from([None, -1, 0, 1])},
+    "send_again": {"pick": st.integers(0, 3), "offset": offsets, "changed": st.booleans()},
     "send_batch": {
         "to": targets,
         "drafts": st.lists(drafts, max_size=4),
@@ -153,7 +160,12 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "ttl": ttls_ms,
     },
     "cancel": {"name": queue_names, "pick": picks},
-    "consume": {"limit": limits, "mode": modes},
+    "consume": {"limit": limits, "mode": modes, "attempt": st.booleans()},
+    "receive_again": {
+        "pick": st.integers(0, 3),
+        "mode": modes,
+        "offset": offsets,
+    },
     "receive": {"name": queue_names, "limit": limits, "mode": modes, "attempt": attempt_ids},
     "receive_for_a_while": {"limit": limits, "lease": st.sampled_from([1, 1500, 90_000])},
     "receive_deferred": {"name": queue_names, "some": some_picks},
@@ -161,7 +173,7 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "release": {
         "pick": picks,
         "name": st.none() | queue_names,
-        "offset": st.sampled_from([None, None, -1, 0]),
+        "offset": offsets,
     },
     "work": {"verb": st.none() | verbs, "pick": picks, "delay": delays_ms},
     "settle": {
@@ -194,12 +206,14 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "name": queue_names,
         "into": st.sampled_from(["", "", "", "a", "b", "s1", "t", "nowhere"]),
         "limit": st.sampled_from([0, 0, 1, 3, -1]),
-        "age": st.sampled_from([0, 0, 1, OLD_MS]),
+        "age": st.sampled_from([0, 0, 1, 5000]),
+        "offset": offsets,
     },
     "purge": {
         "name": queue_names,
         "limit": st.sampled_from([0, 0, 1, 3, -1]),
-        "age": st.sampled_from([0, 1, OLD_MS]),
+        "age": st.sampled_from([0, 1, 5000]),
+        "offset": offsets,
     },
     "peek": {
         "name": queue_names,

@@ -18,7 +18,7 @@ from .machine import QueueMachine
 from .shrinking import failure, script, shrunk
 
 SEEDS = os.environ.get("MQLITE_MODEL_SEEDS", "1 2 3 random").split()
-RUNS = int(os.environ.get("MQLITE_MODEL_RUNS", "16"))
+RUNS = int(os.environ.get("MQLITE_MODEL_RUNS", "10"))
 STEPS = int(os.environ.get("MQLITE_MODEL_STEPS", "150"))
 SETTINGS = settings(
     max_examples=2,

@@ -23,15 +23,16 @@ class Traffic(Acting):
             lambda _: sending.send(self.world, to, [draft], self.at(at), ttl or 0)[0],
         )
 
-    def send_again(self, pick: int, offset: int | None) -> None:
-        """What was sent before, perhaps just when its dedup window ends."""
+    def send_again(self, pick: int, offset: int | None, changed: bool) -> None:
+        """What was sent before, perhaps with another body, perhaps just when its dedup window
+        ends."""
         if self.sent:
             to, draft = self.sent[-1 - pick % len(self.sent)]
             queue = self.world.queues.get(to)
             known = self.world.dedup.get((queue.id, sending.key(draft))) if queue else None
             if known and offset is not None:
                 self.beside.set_time(known[2] + queue.dedup_window_ms + offset)
-            self.send(to, draft, None, None)
+            self.send(to, draft | {"body": b"other"} if changed else draft, None, None)
 
     def send_batch(
         self, to: str, drafts: list[dict[str, Any]], at: int | None, ttl: int | None
@@ -119,8 +120,22 @@ class Traffic(Acting):
             if "lock_token" in message:
                 self.leases.append((name, message["seq_number"], message["lock_token"]))
 
-    def consume(self, limit: int, mode: str) -> None:
-        self.receive("a", limit, mode, "")
+    def consume(self, limit: int, mode: str, attempt: bool) -> None:
+        self.receive("a", limit, mode, f"attempt {len(self.batches)}" if attempt else "")
+
+    def receive_again(self, pick: int, mode: str, offset: int | None) -> None:
+        """The same attempt once more, perhaps just when its leases run out."""
+        tried = [batch for batch in self.batches if batch[1]]
+        if tried:
+            name, attempt, leases = tried[-1 - pick % len(tried)]
+            self._at_deadline(name, leases[0][0], offset)
+            self.receive(name, 1, mode, attempt)
+
+    def _at_deadline(self, name: str, seq: int, offset: int | None) -> None:
+        queue = self.world.queues.get(name)
+        row = queue.row(seq) if queue else None
+        if row and row.locked_until and offset is not None:
+            self.beside.set_time(row.locked_until + offset)
 
     def fetch(self, some: list[int]) -> None:
         self.receive_deferred("a", some)
@@ -130,10 +145,7 @@ class Traffic(Acting):
         if self.batches:
             owner, attempt, leases = self.batches[-1 - pick % len(self.batches)]
             name = name or owner
-            queue = self.world.queues.get(owner)
-            row = queue.row(leases[0][0]) if queue else None
-            if row and row.locked_until and offset is not None:
-                self.beside.set_time(row.locked_until + offset)
+            self._at_deadline(owner, leases[0][0], offset)
             self.both(
                 lambda: self.mq.core.run(engine_receive.release(name, leases, attempt)),
                 lambda _: claiming.release(self.world, name, leases, attempt),

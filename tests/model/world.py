@@ -38,10 +38,6 @@ LIVE = ("active", "locked", "deferred", "scheduled")
 STATES = (*LIVE, "dead_lettered")
 
 
-OLD_MS = 5000
-"""The age from which the machine redrives and purges."""
-
-
 class Refused(Exception):
     """The model's answer is an error, of the class of this name."""
 
@@ -179,7 +175,11 @@ class World:
             time for row in rows for time in (row.locked_until, row.visible_at, row.expires_at)
         }
         times |= {*self.receipts.values(), *(made[2] for made in self.attempts.values())}
-        times |= {row.enqueued_at + OLD_MS for row in rows if row.state == "dead_lettered"}
+        times |= {
+            finished_at + queue.retain_completed_ms
+            for queue in self.queues.values()
+            for _, finished_at in queue.finished.values()
+        }
         return sorted(time for time in times if time >= self.now)
 
     def take_seq(self) -> int:

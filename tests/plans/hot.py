@@ -21,10 +21,11 @@ HOT: Final[dict[str, list[str]]] = {
     "catalog.SELECT_QUEUE_BY_ID": [ROWID],
     "catalog.SELECT_TOPIC": ["sqlite_autoindex_mqlite_subscriptions_1 (topic=?)"],
     # Send
-    "content.INSERT_PAYLOAD": [],
+    "content.INTO_PAYLOADS": [],
     "dedup.SELECT_KNOWN": ["key (queue_id=? AND key=?)"],
     "dedup.REMEMBER": [],
-    "send.INSERT_MESSAGE": ["mqlite_messages_line (queue_id=? AND line=?)"],
+    "send.INTO_MESSAGES + OUTSIDE_LINES": [],
+    "send.INTO_MESSAGES + IN_LINE": ["mqlite_messages_line (queue_id=? AND line=?)"],
     "send.COUNT_HEADS": ["rowid (rowid>? AND rowid<?)"],
     "send.SELECT_CANCELABLE": [ROWID],
     # Claim

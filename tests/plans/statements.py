@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 import sqlite3
 from collections.abc import Iterator
 from importlib import resources
@@ -16,17 +17,40 @@ VERBS: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
 
 def statements() -> dict[str, str]:
     """The module-level SQL constants of the engine by `module.NAME`; those in a tuple or a
-    dictionary by `module.NAME[key]`. Parts of statements do not begin with a verb."""
+    dictionary by `module.NAME[key]`; `module.NAME + OTHER` for an INSERT up to VALUES with each
+    of the rows that its module has for it. Other parts of statements do not begin with a verb."""
     found: dict[str, str] = {}
     for module in pkgutil.iter_modules(mqlite.engine.__path__):
         if module.ispkg:
             continue
-        loaded = importlib.import_module(f"mqlite.engine.{module.name}")
-        for name, value in vars(loaded).items():
-            for suffix, text in _texts(value):
-                if text.lstrip().startswith(VERBS):
-                    found[f"{module.name}.{name}{suffix}"] = text
-    return _without_imported(found)
+        made = _made_in(module.name)
+        for name, text in made.items():
+            if text.rstrip().endswith("VALUES"):
+                found |= {f"{module.name}.{n}": t for n, t in _with_rows(name, text, made)}
+            elif text.lstrip().startswith(VERBS):
+                found[f"{module.name}.{name}"] = text
+    return found
+
+
+def _made_in(module: str) -> dict[str, str]:
+    """The texts among the constants of a module, without those it imports."""
+    source = (resources.files("mqlite.engine") / f"{module}.py").read_text()
+    loaded = vars(importlib.import_module(f"mqlite.engine.{module}"))
+    return {
+        f"{name}{suffix}": text
+        for name, value in loaded.items()
+        if f"\n{name}: Final" in source
+        for suffix, text in _texts(value)
+    }
+
+
+def _with_rows(name: str, into: str, made: dict[str, str]) -> Iterator[tuple[str, str]]:
+    rows = {other: text for other, text in made.items() if re.match(r"\(\s*\?", text)}
+    for other, row in rows.items():
+        yield f"{name} + {other}", f"{into} {row}"
+    if not rows:
+        columns = into[into.index("(") :].count(",") + 1
+        yield name, f"{into} ({', '.join('?' * columns)})"
 
 
 def _texts(value: Any) -> Iterator[tuple[str, str]]:
@@ -36,17 +60,6 @@ def _texts(value: Any) -> Iterator[tuple[str, str]]:
         yield from ((f"[{key}]", text) for key, text in value.items() if isinstance(text, str))
     elif isinstance(value, tuple):
         yield from ((f"[{i}]", text) for i, text in enumerate(value) if isinstance(text, str))
-
-
-def _without_imported(found: dict[str, str]) -> dict[str, str]:
-    """A constant that one module imports from another is listed once, where it is made."""
-    made = {}
-    for name, text in found.items():
-        module, constant = name.split(".", 1)
-        source = (resources.files("mqlite.engine") / f"{module}.py").read_text()
-        if f"\n{constant.split('[')[0]}: Final" in source:
-            made[name] = text
-    return made
 
 
 def schema() -> str:

@@ -29,7 +29,20 @@ from mqlite.engine.steps import (
 from mqlite.errors import NotFound, Unavailable
 from mqlite.stores.sqlite import SqliteStore
 
-from .toys import INSERT_PAYLOAD, Gate, bodies, failing, foreign, held, put, queue, running, until
+from .toys import (
+    INSERT_PAYLOAD,
+    INTO_PAYLOADS,
+    PAYLOAD,
+    Gate,
+    bodies,
+    failing,
+    foreign,
+    held,
+    put,
+    queue,
+    running,
+    until,
+)
 
 
 class Thrown(BaseException):
@@ -42,8 +55,8 @@ def test_every_step_is_answered(any_store: SqliteStore) -> None:
         answers.append((yield Statement("SELECT ?, 'text', x'00'", (1,))))
         answers.append((yield (Statement("SELECT 1"), Statement("SELECT 2"))))
         answers.append((yield Many(INSERT_PAYLOAD, [(b"a",), (b"b",)])))
-        answers.append((yield Insert(INSERT_PAYLOAD, [(b"c",), (b"d",), (b"e",)])))
-        answers.append((yield Insert(INSERT_PAYLOAD, [])))
+        answers.append((yield Insert(INTO_PAYLOADS, PAYLOAD, [(b"c",), (b"d",), (b"e",)])))
+        answers.append((yield Insert(INTO_PAYLOADS, PAYLOAD, [])))
         answers.append((yield Resolve("unknown")))
         answers.append((yield Earliest("lock")))
         answers.append((yield Last(Statement("SELECT 3"))))
@@ -62,15 +75,6 @@ def test_every_step_is_answered(any_store: SqliteStore) -> None:
         [(3,)],
         [[(4,)]],
     ]
-
-
-def test_inserts_whose_keys_are_not_consecutive_are_refused(store: SqliteStore) -> None:
-    def steps() -> Steps[None]:
-        yield Insert("INSERT INTO mqlite_payloads VALUES (?, x'', '')", [(5,), (9,)])
-
-    with pytest.raises(RuntimeError, match="consecutive"):
-        store.run(Operation("gap", steps))
-    assert store.run(bodies()) == []
 
 
 def test_names_are_remembered_until_they_change(any_store: SqliteStore) -> None:
@@ -199,7 +203,7 @@ def test_a_member_of_a_group_fails_alone(any_store: SqliteStore) -> None:
 
 def test_members_run_again_when_their_transaction_is_lost(any_store: SqliteStore) -> None:
     def lose() -> Steps[None]:
-        yield Insert(INSERT_PAYLOAD, [(b"lost",)])
+        yield Insert(INTO_PAYLOADS, PAYLOAD, [(b"lost",)])
         yield Statement("ROLLBACK")
         yield Statement("SELECT no_such_column")
 
@@ -239,7 +243,7 @@ def test_a_result_nobody_waits_for_is_given_back(any_store: SqliteStore) -> None
     started, go_on = threading.Event(), threading.Event()
 
     def claim() -> Steps[str]:
-        yield Insert(INSERT_PAYLOAD, [(b"claimed",)])
+        yield Insert(INTO_PAYLOADS, PAYLOAD, [(b"claimed",)])
         started.set()
         assert go_on.wait(10)
         return "lease"

@@ -16,7 +16,9 @@ INSERT_QUEUE = (
     "INSERT INTO mqlite_queues VALUES (?, ?, 'queue', 0, 30000, 10, 0, 1, 0, 'standard', 0, 0, 0, 0, "
     "0, 2.0, 0.0, 'deliveries', 0, 0, 'sequence', 0, 0, NULL)"
 )
-INSERT_PAYLOAD = "INSERT INTO mqlite_payloads (body, properties) VALUES (?, '')"
+INTO_PAYLOADS = "INSERT INTO mqlite_payloads (body, properties) VALUES"
+PAYLOAD = "(?, '')"
+INSERT_PAYLOAD = f"{INTO_PAYLOADS} {PAYLOAD}"
 
 
 def queue(id_: int = 1, name: str = "q") -> Operation[None]:
@@ -32,7 +34,7 @@ def put(
     """Stores bodies and answers their keys."""
 
     def steps() -> Steps[list[int]]:
-        keys = yield Insert(INSERT_PAYLOAD, [(body,) for body in bodies])
+        keys = yield Insert(INTO_PAYLOADS, PAYLOAD, [(body,) for body in bodies])
         if ready:
             yield Ready(ready, len(bodies))
         yield Event("put", 1, len(bodies))
@@ -46,7 +48,7 @@ def failing(error: BaseException, *, after: bytes | None = None) -> Operation[No
 
     def steps() -> Steps[None]:
         if after is not None:
-            yield Insert(INSERT_PAYLOAD, [(after,)])
+            yield Insert(INTO_PAYLOADS, PAYLOAD, [(after,)])
             yield Event("put", 1)
         raise error
         yield

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 from mqlite import __version__, wire
 from mqlite.broker.call import Call
-from mqlite.engine import deadletters, queues, routing, topics
-from mqlite.model import QueueConfig
+from mqlite.engine import deadletters, queues, topics
+from mqlite.model import FilterTest, QueueConfig
 
 _MOVE_BUDGET_MS: Final = 20_000
 """Redrive and Purge answer with what is done by then: below the time a client or a stop
@@ -60,7 +61,7 @@ async def subscribe(call: Call, request: wire.SubscribeRequest) -> wire.EmptyRes
     topic, name = request.topic or "", request.name or ""
     call.notes = ("topic", topic, "sub", name)
     expr = (request.filter.expr if request.filter else None) or ""
-    await call.broker.core.run_async(topics.subscribe(topic, name, expr))
+    await call.broker.core.subscribe_async(topic, name, expr)
     return wire.EmptyResponse()
 
 
@@ -79,12 +80,12 @@ async def list_subscriptions(call: Call, request: None) -> wire.ListSubscription
     )
 
 
-async def test_filter(call: Call, request: wire.TestFilterRequest) -> wire.TestFilterResponse:
-    if request.message is not None:
-        wire.out_message(request.message, call.broker.core.max_message_bytes)
-    routing.check_expr(request.expr or "")
-    sampled = request.message is not None
-    return wire.TestFilterResponse(valid=True, ran=sampled, matched=sampled)
+async def test_filter(call: Call, request: wire.TestFilterRequest) -> FilterTest:
+    core = call.broker.core
+    sample = request.message or wire.WireMessage()
+    message = wire.out_message(sample, core.max_message_bytes) if request.message else None
+    times = sample.enqueued_at_ms or 0, sample.visible_at_ms or 0
+    return await asyncio.to_thread(core.calls.filter_test(request.expr or "", message, *times))
 
 
 async def redrive(call: Call, request: wire.RedriveRequest) -> wire.RedriveResponse:

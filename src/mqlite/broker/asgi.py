@@ -17,6 +17,12 @@ RESPOND: Final = "mqlite.respond"
 Respond = Callable[[int, list[Header], bytes], bool]
 """Send a small answer in one write. False where it must go by events after all."""
 
+BODY: Final = "mqlite.body"
+"""Where our own server leaves a `Whole` in the scope; others do not."""
+
+Whole = Callable[[], bytes | None]
+"""The request body if all of it is here and it is small; None: receive it."""
+
 JSON: Final[Header] = (b"content-type", b"application/json")
 TEXT: Final[Header] = (b"content-type", b"text/plain; charset=utf-8")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mqlite.broker.asgi import Event, Receive, Scope, header
+from mqlite.broker.asgi import BODY, Event, Receive, Scope, header
 from mqlite.broker.budget import Budget, Share
 from mqlite.broker.requestlog import Notes
 from mqlite.errors import Canceled, MessageTooLarge
@@ -35,6 +35,10 @@ class Call(msgspec.Struct):
         Raises MessageTooLarge above `limit` bytes, Unavailable when the budget is full,
         Canceled when the client went away.
         """
+        whole = self.scope.get(BODY)
+        body = whole() if whole is not None else None
+        if body is not None:
+            return _within(self._counted(body, budget, share), limit)
         event = await self.receive()
         body = self._admitted(event, budget, share)
         if not event.get("more_body"):
@@ -53,7 +57,9 @@ class Call(msgspec.Struct):
         """The event's part of the body, counted."""
         if event["type"] == "http.disconnect":
             raise Canceled("the client went away")
-        chunk: bytes = event.get("body", b"")
+        return self._counted(event.get("body", b""), budget, share)
+
+    def _counted(self, chunk: bytes, budget: Budget, share: Share) -> bytes:
         budget.hold(len(chunk), share)
         self.held += len(chunk)
         return chunk

@@ -33,14 +33,7 @@ async def send_messages(call: Call, request: wire.SendRequest) -> wire.SendRespo
     call.notes = ("queue", queue, "n", len(messages))
     if len(messages) == 1 and messages[0].message_id:
         call.notes += ("msg_id", messages[0].message_id)
-    operation = send.send(
-        queue,
-        messages,
-        at=at,
-        ttl_ms=max(request.ttl_ms or 0, 0),
-        max_bytes=core.max_message_bytes,
-    )
-    seqs = await core.run_async(operation)
+    seqs = await core.send_async(queue, messages, at, max(request.ttl_ms or 0, 0))
     return wire.SendResponse(seqs)
 
 

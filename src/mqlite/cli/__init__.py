@@ -59,6 +59,7 @@ GROUPS: Final[dict[str, tuple[Entry, ...]]] = {
             "topics.list_subscriptions",
             "list subscriptions with topic and filter",
         ),
+        Entry("test-filter", "topics.test_filter", "try a filter, with or without a message"),
     ),
     "Dead letters": (
         Entry("redrive", "deadletters.redrive", "make dead letters active again"),
@@ -101,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         streams.discard_output()
         return _failed(str(lost))
     except streams.CommandError as error:
-        return _failed(str(error))
+        return _failed(str(error), error.detail)
     return code
 
 
@@ -126,8 +127,8 @@ def _meta(name: str, rest: list[str]) -> int:
     return OK
 
 
-def _failed(message: str) -> int:
-    streams.error(message)
+def _failed(message: str, detail: str = "") -> int:
+    streams.error(message, detail)
     return FAILED
 
 

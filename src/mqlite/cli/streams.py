@@ -17,7 +17,11 @@ _STREAMS: Final = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
 
 class CommandError(Exception):
-    """A command failed; the text is what the user is told."""
+    """A command failed; the text is what the user is told, with `detail` in lines below."""
+
+    def __init__(self, text: str, detail: str = "") -> None:
+        super().__init__(text)
+        self.detail = detail
 
 
 class OutputLost(CommandError):
@@ -84,16 +88,21 @@ def note(text: str) -> None:
 
 def tell(kind: str, message: str, color: int) -> None:
     """Print `kind: message` on standard error, as one line whatever the message holds."""
-    line = "".join(char if char.isprintable() else " " for char in message)
-    note(f"{painted(f'{kind}:', color, sys.stderr)} {line}")
+    note(f"{painted(f'{kind}:', color, sys.stderr)} {_in_one_line(message)}")
 
 
-def error(message: str) -> None:
+def error(message: str, detail: str = "") -> None:
     tell("error", message, RED)
+    if detail:
+        note("\n".join(map(_in_one_line, detail.split("\n"))))
 
 
 def warn(message: str) -> None:
     tell("warning", message, YELLOW)
+
+
+def _in_one_line(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def painted(text: str, color: int, stream: TextIO) -> str:

@@ -22,6 +22,7 @@ from mqlite.errors import (
     Unsupported,
 )
 from mqlite.model import (
+    FilterTest,
     Kind,
     MessageData,
     MoveResult,
@@ -120,6 +121,25 @@ class Client:
         return [
             SubscriptionInfo(topic=s.topic, name=s.name, expr=s.expr) for s in answer.subscriptions
         ]
+
+    def test_filter(
+        self,
+        expr: str,
+        message: OutMessage | Body | None = None,
+        *,
+        enqueued_at: When | None = None,
+        visible_at: When | None = None,
+    ) -> FilterTest:
+        sample = None
+        if message is not None:
+            [sent] = arguments.out_messages([message])
+            sample = wire.wire_message(sent)
+            if enqueued_at is not None:
+                sample.enqueued_at_ms = to_epoch_ms(enqueued_at, "enqueued_at", _now())
+            if visible_at is not None:
+                sample.visible_at_ms = to_epoch_ms(visible_at, "visible_at", _now())
+        request = wire.TestFilterRequest(expr=arguments.text(expr, "expr"), message=sample)
+        return self._admin("TestFilter", request, FilterTest, writes=False)
 
     def send(
         self,

@@ -20,6 +20,7 @@ from mqlite.embedded.options import Options
 from mqlite.embedded.transaction import AsyncTransaction, transaction_async
 from mqlite.engine import browse, queues, topics
 from mqlite.model import (
+    FilterTest,
     Kind,
     MessageData,
     MoveResult,
@@ -67,7 +68,7 @@ class AsyncEmbedded:
         return await self.core.run_async(queues.list_queues())
 
     async def subscribe(self, topic: str, name: str, *, expr: str = "") -> None:
-        await self.core.run_async(self.core.calls.subscribe(topic, name, expr))
+        await self.core.subscribe_async(topic, name, arguments.text(expr, "expr"))
 
     async def unsubscribe(self, topic: str, name: str, *, generation: str | None = None) -> None:
         if generation is None:
@@ -76,6 +77,18 @@ class AsyncEmbedded:
 
     async def list_subscriptions(self) -> list[SubscriptionInfo]:
         return await self.core.run_async(topics.list_subscriptions())
+
+    async def test_filter(
+        self,
+        expr: str,
+        message: OutMessage | Body | None = None,
+        *,
+        enqueued_at: When | None = None,
+        visible_at: When | None = None,
+    ) -> FilterTest:
+        self.core.check_open()
+        trial = self.core.calls.test_filter(expr, message, enqueued_at, visible_at)
+        return await asyncio.to_thread(trial)
 
     async def send(
         self,
@@ -104,7 +117,8 @@ class AsyncEmbedded:
             properties=properties,
             priority=priority,
         )
-        return (await self.core.run_async(self.core.calls.send(queue, [message], at, ttl)))[0]
+        times = self.core.calls.times(at, ttl)
+        return (await self.core.send_async(queue, [message], *times))[0]
 
     async def send_batch(
         self,
@@ -115,7 +129,7 @@ class AsyncEmbedded:
         ttl: Duration | None = None,
     ) -> list[int]:
         made = arguments.out_messages(messages)
-        return await self.core.run_async(self.core.calls.send(queue, made, at, ttl))
+        return await self.core.send_async(queue, made, *self.core.calls.times(at, ttl))
 
     async def cancel(self, queue: str, seq_number: int) -> None:
         await self.core.run_async(self.core.calls.cancel(queue, seq_number))

@@ -3,26 +3,48 @@ share them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 from mqlite import arguments
-from mqlite.api import BaseMessage, Lease
+from mqlite.api import BaseMessage, Body, Lease
 from mqlite.clock import Clock
 from mqlite.durations import Duration, When, to_epoch_ms, to_ms
-from mqlite.engine import browse, deadletters, queues, receive, send, settle, settle_batch, topics
+from mqlite.embedded.sending import Sender
+from mqlite.engine import (
+    browse,
+    deadletters,
+    filters,
+    queues,
+    receive,
+    send,
+    settle,
+    settle_batch,
+    topics,
+)
 from mqlite.engine.receive import Claimed
 from mqlite.engine.settle import Renewal
 from mqlite.engine.settle_batch import Renewals
 from mqlite.engine.steps import Operation, Plan
-from mqlite.model import MessageData, MoveResult, OutMessage, QueueSettings, SettleResult
+from mqlite.model import (
+    FilterTest,
+    MessageData,
+    MoveResult,
+    OutMessage,
+    QueueSettings,
+    SettleResult,
+)
+from mqlite.stores.names import Names, NoNames
 
 
 class Calls:
     """Turns arguments into operations. Raises InvalidArgument before anything is run."""
 
-    def __init__(self, clock: Clock, max_message_bytes: int) -> None:
+    def __init__(self, clock: Clock, max_message_bytes: int, names: Names | None = None) -> None:
+        self.sender = Sender(clock, max_message_bytes)
         self._clock = clock
         self._max_message_bytes = max_message_bytes
+        self._names = names or NoNames()
 
     def create_queue(self, name: str, kind: str, settings: QueueSettings) -> Operation[None]:
         fields = arguments.config_fields(settings)
@@ -31,22 +53,45 @@ class Calls:
     def delete_queue(self, name: str, generation: str) -> Operation[None]:
         return queues.delete_queue(name, arguments.text(generation, "generation"))
 
-    def subscribe(self, topic: str, name: str, expr: str) -> Operation[None]:
-        return topics.subscribe(topic, name, arguments.text(expr, "expr"))
-
     def unsubscribe(self, topic: str, name: str, generation: str) -> Operation[None]:
         return topics.unsubscribe(topic, name, arguments.text(generation, "generation"))
 
     def send(
         self, queue: str, messages: list[OutMessage], at: When | None, ttl: Duration | None
     ) -> Operation[list[int]]:
-        return send.send(
-            queue,
-            messages,
-            at=0 if at is None else to_epoch_ms(at, "at", self._clock.now()),
-            ttl_ms=arguments.ttl_ms(ttl),
-            max_bytes=self._max_message_bytes,
-        )
+        """A send inside a transaction, in which nothing is looked up beforehand."""
+        times = self.times(at, ttl)
+        return self.sender.operation(queue, messages, *times, self._names.known(queue))
+
+    def times(self, at: When | None, ttl: Duration | None) -> tuple[int, int]:
+        """When a send becomes visible (epoch ms, 0: now) and its time to live (0: none)."""
+        due = 0 if at is None else to_epoch_ms(at, "at", self._clock.now())
+        return due, arguments.ttl_ms(ttl)
+
+    def test_filter(
+        self,
+        expr: str,
+        message: OutMessage | Body | None,
+        enqueued_at: When | None,
+        visible_at: When | None,
+    ) -> Callable[[], FilterTest]:
+        """What tries the filter; it may take a while."""
+        arguments.text(expr, "expr")
+        if message is not None:
+            [message] = arguments.out_messages([message])
+        now = self._clock.now()
+        enqueued = 0 if enqueued_at is None else to_epoch_ms(enqueued_at, "enqueued_at", now)
+        visible = 0 if visible_at is None else to_epoch_ms(visible_at, "visible_at", now)
+        return self.filter_test(expr, message, enqueued, visible)
+
+    def filter_test(
+        self, expr: str, message: OutMessage | None, enqueued_at: int, visible_at: int
+    ) -> Callable[[], FilterTest]:
+        """`test_filter` with times in epoch ms, where 0 is now, and as soon as enqueued."""
+        if message is not None:
+            send.check_message(message, self._max_message_bytes)
+        enqueued_at = enqueued_at or self._clock.now()
+        return partial(filters.dry_run, expr, message, enqueued_at, visible_at or enqueued_at)
 
     def cancel(self, queue: str, seq_number: int) -> Operation[None]:
         return send.cancel(queue, arguments.seq_number(seq_number))

@@ -11,14 +11,16 @@ from typing import Any, TypeVar
 
 from mqlite.durations import to_ms
 from mqlite.embedded.calls import Calls
+from mqlite.embedded.gathering import Gathering
 from mqlite.embedded.joining import Joined
 from mqlite.embedded.options import Options
-from mqlite.engine import browse, receive, sweeps
+from mqlite.engine import browse, catalog, filters, receive, sweeps, topics
+from mqlite.engine.catalog import Queue
 from mqlite.engine.receive import Claimed
 from mqlite.engine.retention import Bounds
 from mqlite.engine.steps import Operation, Plan
-from mqlite.errors import InvalidArgument
-from mqlite.model import MAX_MESSAGE_BYTES, ReceiveMode, StoreStatus
+from mqlite.errors import Closed, InvalidArgument
+from mqlite.model import MAX_MESSAGE_BYTES, OutMessage, ReceiveMode, StoreStatus
 from mqlite.stores.callers import recognise, same_file
 from mqlite.stores.plans import Stop, drive, drive_async
 from mqlite.stores.sqlite import SqliteStore
@@ -33,7 +35,8 @@ class Core:
         self.store = store
         self.clock = store.clock
         self.max_message_bytes = max_message_bytes
-        self.calls = Calls(self.clock, max_message_bytes)
+        self.calls = Calls(self.clock, max_message_bytes, store.names)
+        self.gathering = Gathering(self)
         self._stops: set[Callable[[], object]] = set()
         self.drive(sweeps.recover())
         store.maintain_with(sweeps.passes(bounds))
@@ -66,6 +69,11 @@ class Core:
         """Whether new work is refused."""
         return self.store.closing
 
+    def check_open(self) -> None:
+        """Raises Closed, for what needs no store."""
+        if self.closing:
+            raise Closed
+
     def run(self, operation: Operation[T]) -> T:
         """The operation's result, committed. Raises what it raises, Unavailable, Closed,
         InTransaction, WrongProcess."""
@@ -76,6 +84,32 @@ class Core:
     ) -> T:
         """`run` for a task; a committed result whose task was cancelled is `abandoned`."""
         return await self.store.run_async(operation, abandoned=abandoned)
+
+    def send(self, name: str, messages: list[OutMessage], at: int, ttl_ms: int) -> list[int]:
+        """Send to a queue or topic; `at` is in epoch ms, 0 for now."""
+        target = self.store.names.known(name) or self.run(catalog.look_up(name))
+        return self.run(self.calls.sender.operation(name, messages, at, ttl_ms, target))
+
+    async def send_async(
+        self, name: str, messages: list[OutMessage], at: int, ttl_ms: int
+    ) -> list[int]:
+        """`send` for a task."""
+        target = self.store.names.known(name) or await self.run_async(catalog.look_up(name))
+        if len(messages) == 1 and isinstance(target, Queue):
+            return [await self.gathering.send(name, messages[0], at, ttl_ms)]
+        sending = self.calls.sender.operation_async(name, messages, at, ttl_ms, target)
+        return await self.run_async(await sending)
+
+    def subscribe(self, topic: str, name: str, expr: str) -> None:
+        """Subscribe; the filter is compiled before the writer's turn."""
+        filters.compiled(expr)
+        self.run(topics.subscribe(topic, name, expr))
+
+    async def subscribe_async(self, topic: str, name: str, expr: str) -> None:
+        """`subscribe` for a task."""
+        if expr:
+            await asyncio.to_thread(filters.compiled, expr)
+        await self.run_async(topics.subscribe(topic, name, expr))
 
     def receive(
         self, queue: str, limit: int, wait_ms: int, mode: ReceiveMode, attempt_id: str

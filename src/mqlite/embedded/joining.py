@@ -26,7 +26,7 @@ SELECT_SCHEMA_VERSION: Final = (
 
 class Joined(Settling):
     """A queue inside a transaction that the caller has on the same file; `announce` is
-    called around every operation, so that the commit is looked for. It raises where the
+    called before every operation, so that the commit is looked for. It raises where the
     queue takes no work."""
 
     def __init__(
@@ -39,10 +39,7 @@ class Joined(Settling):
 
     def _run(self, operation: Operation[T]) -> T:
         self._announce()
-        result = self._store.run(operation)
-        # Again: it may have waited for the file.
-        self._announce()
-        return result
+        return self._store.run(operation)
 
 
 class Outbox(Sending):

@@ -19,6 +19,7 @@ from mqlite.embedded.options import Options
 from mqlite.embedded.transaction import Transaction, transaction
 from mqlite.engine import browse, queues, topics
 from mqlite.model import (
+    FilterTest,
     Kind,
     MessageData,
     MoveResult,
@@ -66,7 +67,7 @@ class Embedded:
         return self.core.run(queues.list_queues())
 
     def subscribe(self, topic: str, name: str, *, expr: str = "") -> None:
-        self.core.run(self.core.calls.subscribe(topic, name, expr))
+        self.core.subscribe(topic, name, arguments.text(expr, "expr"))
 
     def unsubscribe(self, topic: str, name: str, *, generation: str | None = None) -> None:
         if generation is None:
@@ -75,6 +76,17 @@ class Embedded:
 
     def list_subscriptions(self) -> list[SubscriptionInfo]:
         return self.core.run(topics.list_subscriptions())
+
+    def test_filter(
+        self,
+        expr: str,
+        message: OutMessage | Body | None = None,
+        *,
+        enqueued_at: When | None = None,
+        visible_at: When | None = None,
+    ) -> FilterTest:
+        self.core.check_open()
+        return self.core.calls.test_filter(expr, message, enqueued_at, visible_at)()
 
     def send(
         self,
@@ -103,7 +115,7 @@ class Embedded:
             properties=properties,
             priority=priority,
         )
-        return self.core.run(self.core.calls.send(queue, [message], at, ttl))[0]
+        return self.core.send(queue, [message], *self.core.calls.times(at, ttl))[0]
 
     def send_batch(
         self,
@@ -114,7 +126,7 @@ class Embedded:
         ttl: Duration | None = None,
     ) -> list[int]:
         made = arguments.out_messages(messages)
-        return self.core.run(self.core.calls.send(queue, made, at, ttl))
+        return self.core.send(queue, made, *self.core.calls.times(at, ttl))
 
     def cancel(self, queue: str, seq_number: int) -> None:
         self.core.run(self.core.calls.cancel(queue, seq_number))

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from mqlite.api import BaseMessage, Body, Lease
 from mqlite.durations import Duration, When
 from mqlite.embedded.calls import Calls
+from mqlite.embedded.savepoints import Savepoints
 from mqlite.embedded.transactional import Settling
 from mqlite.engine.steps import Operation
 from mqlite.model import OutMessage, SettleResult
@@ -34,10 +35,12 @@ class Transaction(Settling):
     def __init__(self, held: Held, calls: Calls) -> None:
         super().__init__(calls)
         self._held = held
+        self._savepoints = Savepoints()
 
     def execute(self, sql: str, parameters: Parameters = ()) -> sqlite3.Cursor:
         """Run a statement of the caller's own. Raises sqlite3.Error."""
         self._held.check()
+        self._savepoints.see(sql)
         return self._held.connection.execute(sql, parameters)
 
     def executemany(self, sql: str, rows: Iterable[Parameters]) -> sqlite3.Cursor:
@@ -46,7 +49,15 @@ class Transaction(Settling):
         self._held.check()
         return self._held.connection.executemany(sql, rows)
 
+    def finish(self) -> None:
+        """What comes before the commit."""
+        if self._savepoints.seen:
+            self._held.check()
+            self._held.run(self._savepoints.tell())
+
     def _run(self, operation: Operation[T]) -> T:
+        if self._savepoints.seen:
+            operation = self._savepoints.guard(operation)
         return self._held.run(operation)
 
 
@@ -65,6 +76,10 @@ class AsyncTransaction:
         """Run a statement of the caller's own for each row of parameters. Raises
         sqlite3.Error."""
         await self._held.call(self._sync.executemany, sql, rows)
+
+    async def finish(self) -> None:
+        """See `Transaction.finish`."""
+        await self._held.call(self._sync.finish)
 
     async def send(
         self,
@@ -167,7 +182,9 @@ def transaction(store: SqliteStore, calls: Calls) -> Generator[Transaction]:
     """Commit at the end of the block; an exception rolls everything back and goes on."""
     held = store.begin()
     try:
-        yield Transaction(held, calls)
+        open_ = Transaction(held, calls)
+        yield open_
+        open_.finish()
     except BaseException:
         held.rollback()
         raise
@@ -179,7 +196,9 @@ async def transaction_async(store: SqliteStore, calls: Calls) -> AsyncGenerator[
     """`transaction` for a task."""
     held = await store.begin_async()
     try:
-        yield AsyncTransaction(held, calls)
+        open_ = AsyncTransaction(held, calls)
+        yield open_
+        await open_.finish()
     except BaseException:
         await held.rollback()
         raise

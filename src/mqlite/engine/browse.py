@@ -6,8 +6,9 @@ import json
 from typing import Final
 
 from mqlite.engine import rows
+from mqlite.engine.catalog import resolve_queue
 from mqlite.engine.names import check_present, no_queue
-from mqlite.engine.steps import NOW, Row, Statement, Steps, operation, resolve_queue
+from mqlite.engine.steps import NOW, Row, Statement, Steps, operation
 from mqlite.model import RESPONSE_BODY_BYTES, STATES, MessageData, QueueStats
 
 _SEQ: Final = dict.fromkeys(STATES, "seq") | {"locked": "+seq"}

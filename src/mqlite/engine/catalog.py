@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Final
 
 import msgspec
 
-from mqlite.engine.steps import Row, Statement, Steps
+from mqlite.engine.filters import Unusable, compiled
+from mqlite.engine.steps import Resolve, Row, Statement, Steps, operation
+from mqlite.expr.message import Filter
 from mqlite.model import Kind, QueueConfig
 
 SETTINGS: Final = QueueConfig.__struct_fields__
@@ -59,11 +62,16 @@ class Subscription(msgspec.Struct, frozen=True):
     expr: str
 
 
-class Topic(msgspec.Struct, frozen=True):
+class Topic(msgspec.Struct, frozen=True, dict=True):
     """The subscriptions of a topic, in ascending name order; never empty."""
 
     name: str
     subscriptions: tuple[Subscription, ...]
+
+    @cached_property
+    def filters(self) -> tuple[Filter | Unusable | None, ...]:
+        """The filter of each subscription, in order."""
+        return tuple(compiled(subscription.expr) for subscription in self.subscriptions)
 
 
 def queue_from_row(row: Row) -> Queue:
@@ -87,6 +95,19 @@ def load(name: str) -> Steps[Queue | Topic | None]:
     return None
 
 
+@operation(reads=True)
+def look_up(name: str) -> Steps[Queue | Topic | None]:
+    """What `name` stands for."""
+    found: Queue | Topic | None = yield Resolve(name)
+    return found
+
+
 def load_by_id(id_: int) -> Steps[Queue | None]:
     rows = yield Statement(SELECT_QUEUE_BY_ID, (id_,))
     return queue_from_row(rows[0]) if rows else None
+
+
+def resolve_queue(name: str) -> Steps[Queue | None]:
+    """The queue or backing queue of this name; a topic is no queue."""
+    found: Queue | Topic | None = yield Resolve(name)
+    return found if isinstance(found, Queue) else None

@@ -27,7 +27,7 @@ PROPERTIES: Final = (
     "ELSE (SELECT p.properties FROM mqlite_payloads AS p WHERE p.id = payload_id) END"
 )
 
-INSERT_PAYLOAD: Final = "INSERT INTO mqlite_payloads (body, properties) VALUES (?, ?)"
+INTO_PAYLOADS: Final = "INSERT INTO mqlite_payloads (body, properties) VALUES"
 DROP_PAYLOAD: Final = """
     DELETE FROM mqlite_payloads
      WHERE id = ?
@@ -68,7 +68,7 @@ def place(messages: Sequence[OutMessage], deliveries: Sequence[int] = ()) -> Ste
         else:
             placed.append((None, properties, message.body))
     if apart:
-        keys: list[int] = yield Insert(INSERT_PAYLOAD, apart)
+        keys: list[int] = yield Insert(INTO_PAYLOADS, "(?, ?)", apart)
         for index, key in zip(where, keys, strict=True):
             placed[index] = (key, "", b"")
     return placed

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from mqlite.engine import leaving, lines
-from mqlite.engine.catalog import Queue
+from mqlite.engine.catalog import Queue, resolve_queue
 from mqlite.engine.lines import Place
 from mqlite.engine.names import check_present, no_queue
 from mqlite.engine.steps import (
@@ -22,7 +22,6 @@ from mqlite.engine.steps import (
     Statement,
     Steps,
     operation,
-    resolve_queue,
 )
 from mqlite.errors import Canceled, InvalidArgument, MqliteError
 from mqlite.model import MoveResult

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from mqlite.engine import lines
-from mqlite.engine.catalog import SELECT_QUEUES, SETTINGS, Queue, queue_from_row
+from mqlite.engine.catalog import SELECT_QUEUES, SETTINGS, Queue, queue_from_row, resolve_queue
 from mqlite.engine.names import check_name, check_present, no_queue
 from mqlite.engine.steps import (
     NOW,
@@ -18,7 +18,6 @@ from mqlite.engine.steps import (
     Statement,
     Steps,
     operation,
-    resolve_queue,
 )
 from mqlite.errors import InvalidArgument, NameConflict, QueueChanged, QueueNotEmpty
 from mqlite.model import EXTENSION_SETTINGS, ORDERING_MODES, STATES, QueueConfig, QueueInfo

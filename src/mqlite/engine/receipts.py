@@ -29,11 +29,9 @@ INSERT_RECEIPT: Final = """
 
 def digest(queue_id: int, seq: int, token: str, operation: str, *arguments: str) -> bytes:
     """What identifies a settlement: every part counts, each with its length."""
-    hashed = blake2b(digest_size=16)
-    for part in (str(queue_id), str(seq), token, operation, *arguments):
-        encoded = part.encode()
-        hashed.update(b"%d:" % len(encoded) + encoded)
-    return hashed.digest()
+    parts = (str(queue_id), str(seq), token, operation, *arguments)
+    identity = "".join([f"{len(part)}:{part}" for part in parts])
+    return blake2b(identity.encode(), digest_size=16).digest()
 
 
 def exists(seq: int, request: bytes, now: int) -> Steps[bool]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from mqlite.engine import attempts, content, lines, rows
-from mqlite.engine.catalog import Queue
+from mqlite.engine.catalog import Queue, resolve_queue
 from mqlite.engine.expiry import expire_active
 from mqlite.engine.names import check_present, no_queue
 from mqlite.engine.steps import (
@@ -25,7 +25,6 @@ from mqlite.engine.steps import (
     Statement,
     Steps,
     operation,
-    resolve_queue,
 )
 from mqlite.errors import InvalidArgument
 from mqlite.model import (

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from mqlite.engine import content, dedup, leaving
-from mqlite.engine.catalog import Queue, Topic
+from mqlite.engine.catalog import Queue, Topic, resolve_queue
 from mqlite.engine.content import Content
 from mqlite.engine.dedup import Verdicts
 from mqlite.engine.lines import Place
@@ -31,7 +31,6 @@ from mqlite.engine.steps import (
     Statement,
     Steps,
     operation,
-    resolve_queue,
 )
 from mqlite.errors import (
     DedupConflict,
@@ -44,18 +43,21 @@ from mqlite.model import MAX_PRIORITY, OutMessage
 
 MAX_TIME: Final = 2**63 - 1
 
-INSERT_MESSAGE: Final = """
+INTO_MESSAGES: Final = """
     INSERT INTO mqlite_messages (
-        queue_id, state, head, line, priority, sort_at, visible_at, enqueued_at, ttl_ms, expires_at,
+        queue_id, state, line, head, priority, sort_at, visible_at, enqueued_at, ttl_ms, expires_at,
         group_id, message_id, correlation_id, reply_to, content_type, subject, body_size,
         payload_id, properties, body
-    ) VALUES (
-        ?, ?,
-        CASE WHEN ? IS NULL THEN 1 ELSE NOT EXISTS (
-            SELECT 1 FROM mqlite_messages WHERE queue_id = ? AND line = ?) END,
-        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
-    )
+    ) VALUES
 """
+OUTSIDE_LINES: Final = "(?, ?, NULL, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+IN_LINE: Final = """(
+    ?, ?, ?,
+    NOT EXISTS (SELECT 1 FROM mqlite_messages WHERE queue_id = ? AND line = ?),
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+"""The head of a line is the message that finds it empty; a NULL line is always empty."""
+
 COUNT_HEADS: Final = """
     SELECT count(*) FROM mqlite_messages WHERE seq BETWEEN ? AND ? AND head = 1
 """
@@ -109,7 +111,7 @@ def _send(
     if at < 0:
         raise InvalidArgument("the scheduled time must not be negative")
     for message in messages:
-        _check_message(message, max_bytes)
+        check_message(message, max_bytes)
     now: int = yield NOW
     if at and at <= now:
         raise InvalidArgument("the scheduled time must be in the future")
@@ -133,7 +135,10 @@ def _send_to_topic(
     topic: Topic, messages: Sequence[OutMessage], shape: Shape, routes: Routes | None
 ) -> Steps[list[int]]:
     if routes is None or routes.topic != topic:
-        routes = route(topic, messages)
+        routes = route(topic, messages, shape.now, shape.visible_at)
+    for failure in routes.failures:
+        yield failure
+        yield Event("filter_failed", failure.queue_id, failure.number)
     admitted: list[tuple[Queue, Verdicts]] = []
     for subscription, indexes in zip(topic.subscriptions, routes.accepted, strict=True):
         if not indexes:
@@ -146,7 +151,7 @@ def _send_to_topic(
     return (yield from _store(admitted, messages, shape))
 
 
-def _check_message(message: OutMessage, max_bytes: int) -> None:
+def check_message(message: OutMessage, max_bytes: int) -> None:
     if len(message.body) > max_bytes:
         raise MessageTooLarge(
             f"the body is {len(message.body)} bytes, the limit is {max_bytes} bytes"
@@ -219,12 +224,14 @@ def _insert(
     if not messages:
         return []
     ttl_ms, expires_at = _expiry(queue, shape)
+    in_lines = queue.strict or any(message.group_id for message in messages)
+    make = _row_in_line if in_lines else _row
     rows = [
-        _row(queue, message, where, shape, ttl_ms, expires_at)
+        make(queue, message, where, shape, ttl_ms, expires_at)
         for message, where in zip(messages, contents, strict=True)
     ]
-    in_lines = any(row[2] is not None for row in rows)
-    insert = Insert(INSERT_MESSAGE, rows)
+    values = IN_LINE if in_lines else OUTSIDE_LINES
+    insert = Insert(INTO_MESSAGES, values, rows, in_turn=in_lines)
     keys: list[int] = yield Last(insert) if last and not in_lines else insert
     yield Event("enqueued", queue.id, len(keys))
     if expires_at:
@@ -249,15 +256,10 @@ def _row(
     ttl_ms: int,
     expires_at: int,
 ) -> Row:
-    line = queue.line_of(message.group_id)
     visible_at = shape.visible_at
     return (
         queue.id,
         "scheduled" if shape.at else "active",
-        line,
-        queue.id,
-        line,
-        line,
         message.priority,
         queue.sort_at(visible_at),
         visible_at,
@@ -273,6 +275,19 @@ def _row(
         len(message.body),
         *where,
     )
+
+
+def _row_in_line(
+    queue: Queue,
+    message: OutMessage,
+    where: Content,
+    shape: Shape,
+    ttl_ms: int,
+    expires_at: int,
+) -> Row:
+    row = _row(queue, message, where, shape, ttl_ms, expires_at)
+    line = queue.line_of(message.group_id)
+    return (*row[:2], line, queue.id, line, *row[2:])
 
 
 def _conflict(message: OutMessage) -> DedupConflict:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from mqlite.engine import content, failing, leaving, lines, receipts
-from mqlite.engine.catalog import Queue
+from mqlite.engine.catalog import Queue, resolve_queue
 from mqlite.engine.lines import Place
 from mqlite.engine.names import check_present, no_queue
 from mqlite.engine.steps import (
@@ -21,7 +21,6 @@ from mqlite.engine.steps import (
     Statement,
     Steps,
     operation,
-    resolve_queue,
 )
 from mqlite.errors import LockLost
 from mqlite.model import RenewResult

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from mqlite.engine import leaving, receipts
-from mqlite.engine.catalog import Queue
+from mqlite.engine.catalog import Queue, resolve_queue
 from mqlite.engine.lines import Place
 from mqlite.engine.names import check_present, no_queue
 from mqlite.engine.steps import (
@@ -18,7 +18,6 @@ from mqlite.engine.steps import (
     Statement,
     Steps,
     operation,
-    resolve_queue,
 )
 from mqlite.errors import InvalidArgument
 from mqlite.model import MAX_RENEW_BATCH, RenewResult, SettleResult

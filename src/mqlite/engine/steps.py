@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from functools import wraps
 from typing import (
-    TYPE_CHECKING,
     Any,
     Final,
     Generic,
@@ -20,9 +19,6 @@ from typing import (
     Self,
     TypeVar,
 )
-
-if TYPE_CHECKING:
-    from mqlite.engine.catalog import Queue, Topic
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -44,11 +40,16 @@ class Many(NamedTuple):
 
 
 class Insert(NamedTuple):
-    """An INSERT run once for each row of parameters into a table with an ascending
-    integer key; answered with the new keys, in order."""
+    """Rows for a table with an ascending integer key; answered with the new keys, in order.
 
-    sql: str
+    `into` is the statement up to and with VALUES, `values` the parenthesis of one row.
+    `in_turn` says that a row's values look at the rows before it.
+    """
+
+    into: str
+    values: str
     rows: Sequence[Sequence[Any]]
+    in_turn: bool = False
 
 
 class Now(NamedTuple):
@@ -111,6 +112,17 @@ class Event(NamedTuple):
     number: int = 1
 
 
+class Unrouted(NamedTuple):
+    """A subscription's filter failed for `number` messages, which it did not get; told only
+    after the commit."""
+
+    queue_id: int
+    subscription: str
+    expr: str
+    error: str
+    number: int
+
+
 class Last(NamedTuple):
     """The last step that touches the store; effects may follow. A remote store may commit in
     the same round trip; a group of operations need not be able to undo it, if it is the only
@@ -124,7 +136,7 @@ LOCK_DUE: Final = "lock"
 SCHEDULE_DUE: Final = "schedule"
 EXPIRY_DUE: Final = "expiry"
 
-Effect = Due | Ready | Gone | Changed | Event
+Effect = Due | Ready | Gone | Changed | Event | Unrouted
 Step = (
     Statement
     | tuple[Statement, ...]
@@ -186,14 +198,6 @@ def operation(
         return prepared
 
     return decorate
-
-
-def resolve_queue(name: str) -> Steps[Queue | None]:
-    """The queue or backing queue of this name; a topic is no queue."""
-    from mqlite.engine.catalog import Queue
-
-    found: Queue | Topic | None = yield Resolve(name)
-    return found if isinstance(found, Queue) else None
 
 
 class Pause(NamedTuple):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from mqlite.engine import queues, routing
-from mqlite.engine.catalog import Queue, Topic
+from mqlite.engine import queues
+from mqlite.engine.catalog import Queue, Topic, resolve_queue
+from mqlite.engine.filters import check_expr
 from mqlite.engine.names import check_name, check_present
-from mqlite.engine.steps import NOW, Changed, Resolve, Statement, Steps, operation, resolve_queue
+from mqlite.engine.steps import NOW, Changed, Resolve, Statement, Steps, operation
 from mqlite.errors import NameConflict, NotFound
 from mqlite.model import QueueConfig, SubscriptionInfo
 
@@ -36,7 +37,7 @@ def subscribe(topic: str, name: str, expr: str = "") -> Steps[None]:
     check_name(name, "name")
     if topic == name:
         raise NameConflict("a subscription cannot have the name of its topic")
-    routing.check_expr(expr)
+    check_expr(expr)
     if (yield from resolve_queue(topic)) is not None:
         raise NameConflict(f"topic {topic!r} already names a queue or subscription")
     found: Queue | Topic | None = yield Resolve(name)

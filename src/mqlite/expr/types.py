@@ -96,14 +96,6 @@ class Type:
         return self.kind == "string"
 
     @property
-    def is_time(self) -> bool:
-        return self.kind == "time"
-
-    @property
-    def is_duration(self) -> bool:
-        return self.kind == "duration"
-
-    @property
     def is_array(self) -> bool:
         return self.kind == "array"
 

@@ -12,12 +12,12 @@ from typing import Final
 
 import msgspec
 
-from mqlite.engine.steps import Changed, Due, Effect, Event, Gone, Ready
+from mqlite.engine.steps import Changed, Due, Effect, Event, Gone, Ready, Unrouted
 from mqlite.stores.deadlines import Deadlines
 from mqlite.stores.waiters import Waiters
 
 _KINDS: Final[dict[str, type[Effect]]] = {
-    kind.__name__: kind for kind in (Changed, Due, Event, Gone, Ready)
+    kind.__name__: kind for kind in (Changed, Due, Event, Gone, Ready, Unrouted)
 }
 
 
@@ -58,12 +58,23 @@ class Publisher:
                 due[effect.kind] = min(effect.at, due.get(effect.kind, effect.at))
             elif isinstance(effect, Gone):
                 self._waiters.gone(effect.queue_id)
+            elif isinstance(effect, Unrouted):
+                self._report(effect)
         for queue_id, count in ready.items():
             self._waiters.ready(queue_id, count)
         for kind, at in due.items():
             self._deadlines.note(kind, at)
         if events and self.listeners:
             self._tell(events)
+
+    def _report(self, failure: Unrouted) -> None:
+        fields = failure._asdict()
+        self._logger.error(
+            "a filter failed: subscription=%(subscription)r expr=%(expr)r error=%(error)r "
+            "messages=%(number)d",
+            fields,
+            extra={name: fields[name] for name in ("subscription", "expr", "error")},
+        )
 
     def _tell(self, events: Sequence[Event]) -> None:
         for listener in self.listeners:

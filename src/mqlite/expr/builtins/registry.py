@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from mqlite.expr.operator_types import Refused
 from mqlite.expr.types import Signature, Type, function_type
 
-__all__ = ["BUILTINS", "Builtin", "builtin", "exactly", "go_kind", "judged", "signature"]
+__all__ = ["BUILTINS", "Builtin", "builtin", "exactly", "go_kind", "judged", "shown", "signature"]
 
 Judge: TypeAlias = Callable[[list[Type]], Type]
 Implementation: TypeAlias = Callable[..., Any]

@@ -98,7 +98,7 @@ def _compare(time: Time, other: Time) -> int:
     return (time.ns > other.ns) - (time.ns < other.ns)
 
 
-def _bytes_of_time(time: Time, *_: object) -> bytes:
+def _bytes_of_time(time: Time) -> bytes:
     return format_time(time, RFC3339_NANO).encode()
 
 
@@ -145,6 +145,9 @@ _TIME_METHODS: dict[str, Method] = {
     "IsZero": _method(lambda t: t.ns == ZERO_SECONDS * SECOND, BOOL),
     "IsDST": _method(lambda t: t.zone.at(t.seconds).is_dst, BOOL),
     "MarshalText": _method(_bytes_of_time, BYTES, results=2),
+    # The binary forms have no use in a filter; they are there to be called.
+    "MarshalBinary": _method(_bytes_of_time, BYTES, results=2),
+    "GobEncode": _method(_bytes_of_time, BYTES, results=2),
     "MarshalJSON": _method(lambda t: b'"' + _bytes_of_time(t) + b'"', BYTES, results=2),
     "AppendFormat": _method(
         lambda t, head, layout: head + format_time(t, layout).encode(), BYTES, BYTES, STRING
@@ -204,7 +207,3 @@ _METHODS: dict[str, dict[str, Method]] = {
     "weekday": {"String": _method(str, STRING)},
     "location": {"String": _method(str, STRING)},
 }
-
-# Two methods have a binary form that has no use in a filter; they answer like MarshalText.
-for _name in ("MarshalBinary", "GobEncode"):
-    _TIME_METHODS[_name] = _method(_bytes_of_time, BYTES, results=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from .clock import MONTH_NAMES, SECOND, WEEKDAY_NAMES, Time, civil_from_days, days_from_civil
-from .layout import ISO_ZONES, ZONE_FORMS, pieces
+from .layout import ISO_ZONES, RFC3339, ZONE_FORMS, pieces
 from .zones import LOCAL, UTC, Location, fixed
 
 __all__ = ["DATE_LAYOUTS", "BadTime", "parse_time"]
@@ -14,7 +14,7 @@ DATE_LAYOUTS = (
     "2006-01-02",
     "15:04:05",
     "2006-01-02 15:04:05",
-    "2006-01-02T15:04:05Z07:00",
+    RFC3339,
     "02 Jan 06 15:04 MST",
     "Monday, 02-Jan-06 15:04:05 MST",
     "Mon, 02 Jan 2006 15:04:05 MST",
@@ -24,7 +24,8 @@ DATE_LAYOUTS = (
 _FRACTION = re.compile(r"[.,][0-9]+")
 _SIGNED_HOURS = re.compile(r"[+-][0-9]+")
 _ABBREVIATION = re.compile(r"ChST|MeST|[A-Z]{3,6}")
-_LEAP = 366
+# Far enough from any date for summer time to have begun, or ended.
+_HALF_A_YEAR = 183 * 86_400
 
 
 class BadTime(ValueError):
@@ -225,8 +226,7 @@ class _Reader:
         return Time(seconds * SECOND + self.nanosecond, zone)
 
     def with_abbreviation(self, seconds: int, local: Location) -> Time:
-        half_year = _LEAP // 2 * 86_400
-        for probe in (seconds, seconds - half_year, seconds + half_year):
+        for probe in (seconds, seconds - _HALF_A_YEAR, seconds + _HALF_A_YEAR):
             at = local.at(probe)
             if at.abbreviation == self.abbreviation:
                 return Time((seconds - at.offset) * SECOND + self.nanosecond, local)

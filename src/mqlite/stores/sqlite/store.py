@@ -177,7 +177,7 @@ class SqliteStore:
         a committed result whose caller was interrupted while it waited is given to
         `abandoned`. Raises what the operation raises, Unavailable (nothing was written),
         Closed, InTransaction, and WrongProcess."""
-        self._admit()
+        self.admit()
         if operation.reads and self._reader is not None:
             return self._reader.run(operation, monotonic() + timeout)
         return self._writer.run(operation, monotonic() + timeout, abandoned)
@@ -191,7 +191,7 @@ class SqliteStore:
         """`run` for a task; the event loop waits for nothing. Cancelled before it started,
         the operation writes nothing; cancelled later, its committed result is given to
         `abandoned`, on any thread."""
-        self._admit()
+        self.admit()
         if operation.reads and self._reader is not None:
             return await self._reader.run_async(operation, monotonic() + timeout)
         return await self._writer.run_async(operation, monotonic() + timeout, abandoned)
@@ -206,7 +206,7 @@ class SqliteStore:
 
     def begin(self, timeout: float = WAIT_S) -> Transaction:
         """A transaction that belongs to the calling context. Raises as `run` does."""
-        self._admit()
+        self.admit()
         deadline = monotonic() + timeout
         self._writer.take_turn(deadline)
         transaction = self._begin(deadline)
@@ -215,7 +215,7 @@ class SqliteStore:
 
     async def begin_async(self, timeout: float = WAIT_S) -> AsyncTransaction:  # noqa: ASYNC109
         """`begin` for a task."""
-        self._admit()
+        self.admit()
         deadline = monotonic() + timeout
         await self._writer.take_turn_async(deadline)
         beginning = AsyncTransaction.begun(self._executor, lambda: self._begin(deadline))
@@ -260,25 +260,25 @@ class SqliteStore:
 
     def maintain(self) -> None:
         """Every pass once, in order, after a look for foreign commits."""
-        self._admit()
+        self.admit()
         self._watch.look()
         self._maintenance.run_all()
 
     def look(self) -> None:
         """Notice now what other connections have committed. Raises Unavailable."""
-        self._admit()
+        self.admit()
         self._watch.look()
 
     def expect_foreign_commit(self) -> None:
         """A joined connection has written, and will commit: its commit is noticed within
         milliseconds. Raises Closed, InTransaction, and WrongProcess."""
-        self._admit()
+        self.admit()
         self._foreign.expect()
 
     def vacuum(self, *, full: bool = False) -> None:
         """Give free pages back to the disk; `full` rewrites the whole file, which nobody
         can write meanwhile. Nothing in memory. Raises Unavailable."""
-        self._admit()
+        self.admit()
         if self._house is None:
             return
         if full:
@@ -314,7 +314,7 @@ class SqliteStore:
         """The state of the store; the counts are the caller's to supply. A database that
         does not answer is reported by a `ping_ms` of -1. Raises Closed, InTransaction, and
         WrongProcess."""
-        self._admit()
+        self.admit()
         ping_ms, pages, free_pages, page_size = -1, 0, 0, 0
         started = monotonic()
         try:
@@ -382,7 +382,9 @@ class SqliteStore:
             self._closed = True
             self._resources.close()
 
-    def _admit(self) -> None:
+    def admit(self) -> None:
+        """Raises where no operation may be run from here now: Closed, InTransaction,
+        WrongProcess."""
         if self.closing:
             raise Closed
         self._check_process()

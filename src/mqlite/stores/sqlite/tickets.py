@@ -19,13 +19,14 @@ Drop = Callable[["Ticket"], bool]
 """Takes a ticket out of the line; False where it has already started."""
 
 _TICK_S: Final = 0.05
+_DOUBT_AGAIN_S: Final = 1.0
 
 
 class Doubt:
     """Whether whoever waits for the writer waits for itself; asked on its own thread.
 
-    Answering is dear, so it is asked once in each spell in which somebody else's connection
-    keeps the writer from beginning.
+    Answering is dear, so it is asked only where another connection keeps the writer from
+    beginning, and after a no not again for a second.
     """
 
     def __init__(
@@ -37,14 +38,16 @@ class Doubt:
         self.error = error
         self._contended = contended
         self._waits_for_itself = waits_for_itself
-        self._asked = False
+        self._rests_until = 0.0
 
     def holds(self) -> bool:
-        if not self._contended():
-            self._asked = False
+        now = monotonic()
+        if not self._contended() or now < self._rests_until:
             return False
-        asked, self._asked = self._asked, True
-        return not asked and self._waits_for_itself()
+        holds = self._waits_for_itself()
+        if not holds:
+            self._rests_until = now + _DOUBT_AGAIN_S
+        return holds
 
 
 class Ticket:
@@ -103,9 +106,9 @@ class SyncTicket(Ticket):
     def finish(self, loops: dict[asyncio.AbstractEventLoop, list[AsyncTicket]]) -> None:
         self._done.set()
 
-    def wait(self, drop: Drop, late: Callable[[], Exception], doubt: Doubt) -> Any:
+    def wait(self, drop: Drop, late: Callable[[], Exception], doubt: Callable[[], Doubt]) -> Any:
         """The result. Raises the operation's error, `late()` at the deadline, or what
-        `doubt` has to say."""
+        `doubt()` has to say."""
         try:
             error = self._wait(late, doubt)
             dropped = error is not None and drop(self)
@@ -122,16 +125,18 @@ class SyncTicket(Ticket):
             raise self.error
         return self.result
 
-    def _wait(self, late: Callable[[], Exception], doubt: Doubt) -> Exception | None:
+    def _wait(self, late: Callable[[], Exception], doubt: Callable[[], Doubt]) -> Exception | None:
         """None when it is done, else why not to wait any longer."""
+        doubts: Doubt | None = None
         while True:
             left = self.deadline - monotonic()
             if self._done.wait(max(0.0, min(left, _TICK_S))):
                 return None
             if left <= _TICK_S:
                 return late()
-            if doubt.holds():
-                return doubt.error()
+            doubts = doubts or doubt()
+            if doubts.holds():
+                return doubts.error()
 
 
 class AsyncTicket(Ticket):

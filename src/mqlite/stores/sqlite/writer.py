@@ -75,7 +75,7 @@ class Writer:
                 self._turn.release()
         ticket = SyncTicket(operation, deadline, abandoned)
         self._enter(ticket)
-        result: T = ticket.wait(self._line.drop, self._late, self.doubt())
+        result: T = ticket.wait(self._line.drop, self._late, self.doubt)
         return result
 
     async def run_async(
@@ -111,7 +111,7 @@ class Writer:
             return
         ticket = SyncTicket(None, deadline, self._give_back)
         self._enter(ticket)
-        ticket.wait(self._line.drop, self._late, self.doubt())
+        ticket.wait(self._line.drop, self._late, self.doubt)
 
     async def take_turn_async(self, deadline: float) -> None:
         """`take_turn` for a task."""
