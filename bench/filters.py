@@ -25,7 +25,7 @@ from mqlite.api import MQ
 from mqlite.client import Client
 
 SUBSCRIPTIONS = 100
-CONNECTIONS = 16
+CONNECTIONS = 64
 SUBJECT = "orders.eu.new"
 PROPERTIES = {"tier": "tier7", "region": "eu"}
 BODY = b"x" * 200

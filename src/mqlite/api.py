@@ -7,10 +7,8 @@ so a program moves from one to the other by changing how it opens the queue.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from datetime import UTC, datetime
-from typing import Any, Protocol, Unpack, runtime_checkable
+from typing import Protocol, Unpack, runtime_checkable
 
 from mqlite.durations import Duration, When
 from mqlite.model import (
@@ -44,26 +42,6 @@ class BaseMessage(MessageData):
     @property
     def lease(self) -> Lease:
         return self.seq_number, self.lock_token
-
-    @property
-    def text(self) -> str:
-        """The body as UTF-8 text. Raises UnicodeDecodeError."""
-        return self.body.decode()
-
-    def json(self) -> Any:
-        """The body decoded as JSON. Raises ValueError."""
-        return json.loads(self.body)
-
-    @property
-    def enqueued_at(self) -> datetime:
-        return datetime.fromtimestamp(self.enqueued_at_ms / 1000, UTC)
-
-    @property
-    def locked_until(self) -> datetime | None:
-        """When the lease runs out on the broker's clock; None where there is no lease."""
-        if not self.locked_until_ms:
-            return None
-        return datetime.fromtimestamp(self.locked_until_ms / 1000, UTC)
 
     def __repr__(self) -> str:
         return (

@@ -6,7 +6,9 @@ milliseconds, sizes bytes. A zero or empty value means "none".
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypedDict
+import json
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, TypedDict
 
 import msgspec
 
@@ -23,6 +25,7 @@ STATES: Final[tuple[State, ...]] = ("active", "locked", "deferred", "scheduled",
 ORDERING_MODES: Final[tuple[OrderingMode, ...]] = ("standard", "group_fifo", "strict_fifo")
 RECEIVE_MODES: Final[tuple[ReceiveMode, ...]] = ("peek_lock", "receive_and_delete")
 
+MAX_SEND: Final = 100_000
 MAX_BATCH: Final = 256
 MAX_WAIT_MS: Final = 20_000
 MAX_RENEW_BATCH: Final = 512
@@ -81,6 +84,34 @@ class MessageData(msgspec.Struct, omit_defaults=True):
     priority: int = 0
     failure_count: int = 0
     lease_ms: int = 0
+
+    @property
+    def text(self) -> str:
+        """The body as UTF-8 text. Raises UnicodeDecodeError."""
+        return self.body.decode()
+
+    def json(self) -> Any:
+        """The body decoded as JSON. Raises ValueError."""
+        return json.loads(self.body)
+
+    @property
+    def enqueued_at(self) -> datetime:
+        return datetime.fromtimestamp(self.enqueued_at_ms / 1000, UTC)
+
+    @property
+    def locked_until(self) -> datetime | None:
+        """When the lease runs out on the broker's clock; None where there is no lease."""
+        if not self.locked_until_ms:
+            return None
+        return datetime.fromtimestamp(self.locked_until_ms / 1000, UTC)
+
+    def __repr__(self) -> str:
+        """Never the body, the properties or the lock token."""
+        return (
+            f"<{type(self).__name__} seq_number={self.seq_number} "
+            f"{f'state={self.state} ' if self.state else ''}"
+            f"delivery_count={self.delivery_count} body={len(self.body)} bytes>"
+        )
 
 
 class QueueConfig(msgspec.Struct, kw_only=True, frozen=True):

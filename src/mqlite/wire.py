@@ -381,10 +381,20 @@ def encode(answer: Any) -> bytes:
     return _encoder.encode(answer) + b"\n"
 
 
+_UNSCANNED_BYTES: Final = 1024 * 1024
+_MAX_OBJECTS: Final = 400_000
+_MAX_VALUES: Final = 2_000_000
+# An empty object takes three bytes of a request and hundreds of memory.
+
+
 def decode(decoder: msgspec.json.Decoder[RequestType], body: bytes | bytearray) -> RequestType:
     """Read one request. Raises InvalidArgument, naming the field where one is at fault."""
     if not body:
         raise InvalidArgument("the request body is empty, expected a JSON object")
+    if len(body) > _UNSCANNED_BYTES and (
+        body.count(b"{") > _MAX_OBJECTS or body.count(b",") > _MAX_VALUES
+    ):
+        raise MessageTooLarge(f"the request holds more than {_MAX_OBJECTS} objects; split it")
     try:
         return decoder.decode(body)
     except msgspec.DecodeError as problem:

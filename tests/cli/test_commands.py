@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import io
 import json
+import sqlite3
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -414,6 +416,19 @@ def test_vacuum_of_a_new_database_frees_nothing_and_says_so(
     assert (
         sizes["before_bytes"] - sizes["freed_bytes"] + sizes["grew_bytes"] == (sizes["after_bytes"])
     )
+
+
+def test_doctor_names_what_is_wrong(cli: Run, ok: Ok, document: Callable[..., Any]) -> None:
+    ok("create-queue", "q")
+    ok("send", "q", "a", "--group", "g")
+    assert ok("doctor") == "ok: no problems found\n"
+    assert document("doctor") == {"problems": []}
+    path = document("status")["location"]
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE mqlite_messages SET head = 0")
+    code, out, err = cli("doctor")
+    assert (code, out) == (1, "")
+    assert err.startswith("error: a line has no head, or more than one: ")
 
 
 def test_vacuum_is_local(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:

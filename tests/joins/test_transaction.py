@@ -126,11 +126,16 @@ def test_use_after_the_end_is_refused(
         use(tx)
 
 
+def end_by_sql(mq: mqlite.Embedded, end: str) -> None:
+    with mq.transaction() as tx:
+        tx.execute(end)
+        tx.send("q", b"never")
+
+
 def test_ending_it_by_sql_is_found_out(mq: mqlite.Embedded) -> None:
     for end in ("COMMIT", "ROLLBACK"):
-        with pytest.raises(mqlite.TransactionClosed), mq.transaction() as tx:
-            tx.execute(end)
-            tx.send("q", b"never")
+        with pytest.raises(mqlite.TransactionClosed):
+            end_by_sql(mq, end)
     mq.send("q", b"free")
     assert bodies(mq) == [b"free"]
 

@@ -32,6 +32,12 @@ def statements() -> dict[str, str]:
     return found
 
 
+def sources() -> dict[str, str]:
+    """The text of each module of the engine."""
+    files = resources.files("mqlite.engine").iterdir()
+    return {file.name: file.read_text() for file in files if file.name.endswith(".py")}
+
+
 def _made_in(module: str) -> dict[str, str]:
     """The texts among the constants of a module, without those it imports."""
     source = (resources.files("mqlite.engine") / f"{module}.py").read_text()

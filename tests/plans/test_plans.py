@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 import pytest
 
 from .ballast import Database
 from .hot import COLD, COLD_MODULES, HOT
-from .statements import accesses, schema, statements
+from .statements import VERBS, accesses, schema, sources, statements
 
 SCHEMA_DIGEST = "966ef38304b3a6f000a795ab646f399ae317e679e8a6eca5d0bd05cb5cb62072"
 
@@ -24,6 +25,13 @@ def test_every_statement_of_the_engine_is_known_to_be_hot_or_cold() -> None:
     assert found - known == set(), "add them to tests/plans/hot.py"
     assert known - found == set(), "they are gone: take them out of tests/plans/hot.py"
     assert not HOT.keys() & COLD.keys()
+
+
+def test_no_statement_hides_from_these_tests() -> None:
+    """SQL is written in module-level `Final` constants, never where it is used."""
+    for name, source in sources().items():
+        assert not re.search(r"\b(Statement|Many|Insert)\(\s*f?[\"']", source), name
+        assert not re.findall(rf"^\w+ = f?[\"']+\s*(?:{'|'.join(VERBS)})\b", source, re.M), name
 
 
 def test_no_hot_statement_scans_a_table() -> None:

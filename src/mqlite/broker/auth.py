@@ -46,7 +46,7 @@ class Authenticator:
             if name == b"authorization":
                 if given:
                     raise Unauthenticated("a second Authorization header")
-                given = value or b" "
+                given = value.rstrip(b" \t") or b" "
         if not given.startswith(_SCHEME):
             raise Unauthenticated("an 'Authorization: Bearer <token>' header is required")
         digest = hashlib.sha256(given[len(_SCHEME) :]).digest()

@@ -71,6 +71,7 @@ GROUPS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry(
             "vacuum", "maintenance.vacuum", "give free space in the database file back to the disk"
         ),
+        Entry("doctor", "maintenance.doctor", "check what must always hold in the database file"),
         Entry("version", "", "print the version"),
         Entry("help", "", "print this text"),
     ),

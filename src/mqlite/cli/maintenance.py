@@ -1,4 +1,4 @@
-"""Commands on the store as a whole: status, vacuum."""
+"""Commands on the store as a whole: status, vacuum, doctor."""
 
 from __future__ import annotations
 
@@ -58,6 +58,23 @@ def vacuum(session: Session, full: bool | None) -> None:
     change = f"grew by {_mib(grew)}" if grew else f"freed {_mib(freed)}"
     kind = "full" if full else "incremental"
     session.out.ok(f"{kind} vacuum {_mib(before)} -> {_mib(after)} ({change})")
+
+
+@store_command(
+    "doctor",
+    help="Check what must always hold in the database file. Local only: stop the broker first.",
+)
+def doctor(session: Session) -> None:
+    if session.target.endpoint:
+        raise CommandError("doctor works on the local database file, not through an endpoint")
+    with closing(open_embedded()) as mq:
+        problems = mq.examine()
+    if session.out.json:
+        session.out.document({"problems": problems})
+    elif not problems:
+        session.out.ok("no problems found")
+    if problems:
+        raise CommandError("; ".join(problems))
 
 
 def _report(session: Session) -> StatusResponse:

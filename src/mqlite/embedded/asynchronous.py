@@ -18,7 +18,7 @@ from mqlite.embedded.core import Core
 from mqlite.embedded.joining import Joined
 from mqlite.embedded.options import Options
 from mqlite.embedded.transaction import AsyncTransaction, transaction_async
-from mqlite.engine import browse, queues, topics
+from mqlite.engine import browse, doctor, queues, topics
 from mqlite.model import (
     FilterTest,
     Kind,
@@ -250,6 +250,10 @@ class AsyncEmbedded:
         """Give free pages back to the file system; `full` rewrites the whole file, during
         which nothing else can use it."""
         await self.core.vacuum_async(full)
+
+    async def examine(self) -> list[str]:
+        """What is wrong with the database, a line each; empty when all that must hold does."""
+        return await self.core.run_async(doctor.examine())
 
     async def maintain(self) -> None:
         """Run every maintenance pass once, in the documented order. With an injected clock

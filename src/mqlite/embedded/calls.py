@@ -60,8 +60,9 @@ class Calls:
         self, queue: str, messages: list[OutMessage], at: When | None, ttl: Duration | None
     ) -> Operation[list[int]]:
         """A send inside a transaction, in which nothing is looked up beforehand."""
-        times = self.times(at, ttl)
-        return self.sender.operation(queue, messages, *times, self._names.known(queue))
+        due, ttl_ms = self.times(at, ttl)
+        routes = self.sender.routes(messages, due, self._names.known(queue))
+        return self.sender.operation(queue, messages, due, ttl_ms, routes)
 
     def times(self, at: When | None, ttl: Duration | None) -> tuple[int, int]:
         """When a send becomes visible (epoch ms, 0: now) and its time to live (0: none)."""

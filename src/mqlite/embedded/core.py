@@ -15,7 +15,6 @@ from mqlite.embedded.gathering import Gathering
 from mqlite.embedded.joining import Joined
 from mqlite.embedded.options import Options
 from mqlite.engine import browse, catalog, filters, receive, sweeps, topics
-from mqlite.engine.catalog import Queue
 from mqlite.engine.receive import Claimed
 from mqlite.engine.retention import Bounds
 from mqlite.engine.steps import Operation, Plan
@@ -88,17 +87,19 @@ class Core:
     def send(self, name: str, messages: list[OutMessage], at: int, ttl_ms: int) -> list[int]:
         """Send to a queue or topic; `at` is in epoch ms, 0 for now."""
         target = self.store.names.known(name) or self.run(catalog.look_up(name))
-        return self.run(self.calls.sender.operation(name, messages, at, ttl_ms, target))
+        routes = self.calls.sender.routes(messages, at, target)
+        return self.run(self.calls.sender.operation(name, messages, at, ttl_ms, routes))
 
     async def send_async(
         self, name: str, messages: list[OutMessage], at: int, ttl_ms: int
     ) -> list[int]:
         """`send` for a task."""
         target = self.store.names.known(name) or await self.run_async(catalog.look_up(name))
-        if len(messages) == 1 and isinstance(target, Queue):
-            return [await self.gathering.send(name, messages[0], at, ttl_ms)]
-        sending = self.calls.sender.operation_async(name, messages, at, ttl_ms, target)
-        return await self.run_async(await sending)
+        routes = await self.calls.sender.routes_async(messages, at, target)
+        if len(messages) == 1 and target is not None:
+            return [await self.gathering.send(name, messages[0], at, ttl_ms, routes)]
+        operation = self.calls.sender.operation(name, messages, at, ttl_ms, routes)
+        return await self.run_async(operation)
 
     def subscribe(self, topic: str, name: str, expr: str) -> None:
         """Subscribe; the filter is compiled before the writer's turn."""

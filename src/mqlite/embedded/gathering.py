@@ -8,12 +8,12 @@ request). Each send still succeeds or fails alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextvars import Context
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mqlite.engine import send
-from mqlite.engine.steps import Operation
+from mqlite.engine.routing import Routes, merged
 from mqlite.errors import MqliteError, Unavailable
 from mqlite.model import OutMessage
 
@@ -25,49 +25,59 @@ MOST_BYTES: Final = 1024 * 1024
 
 
 class Kind(NamedTuple):
-    """What sends must have in common to be one operation."""
+    """What sends must have in common to be one operation; `topic` is the identity of what
+    they were routed by."""
 
     loop: asyncio.AbstractEventLoop
-    queue: str
+    name: str
     at: int
     ttl_ms: int
+    topic: int
+
+
+class Single(NamedTuple):
+    """One send, and who waits for its number; no routes if it goes to a queue."""
+
+    message: OutMessage
+    routes: Routes | None
+    future: asyncio.Future[int]
 
 
 class Batch:
     """Sends that wait for the end of the loop's present round."""
 
     def __init__(self) -> None:
-        self.messages: list[OutMessage] = []
-        self.futures: list[asyncio.Future[int]] = []
-        self.room = MOST_BYTES
+        self.sends: list[Single] = []
+        self.room = MOST
+        self.room_bytes = MOST_BYTES
 
 
 class Gathering:
-    """Gathers sends to plain queues; each event loop's by themselves."""
+    """Gathers sends to the same queue or topic; each event loop's by themselves."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
         self._batches: dict[Kind, Batch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def send(self, queue: str, message: OutMessage, at: int, ttl_ms: int) -> int:
-        """Send one message to what is known to be a queue; durable when it returns. Raises
-        as the operation `send`."""
+    async def send(
+        self, name: str, message: OutMessage, at: int, ttl_ms: int, routes: Routes | None = None
+    ) -> int:
+        """Send one message to what is known to be a queue, or a topic that has been routed
+        by; durable when it returns. Raises as the operation `send`."""
         self._core.store.admit()
-        kind = Kind(asyncio.get_running_loop(), queue, at, ttl_ms)
+        topic = 0 if routes is None else id(routes.topic)
+        kind = Kind(asyncio.get_running_loop(), name, at, ttl_ms, topic)
         batch = self._batches.get(kind)
-        if batch is None or len(batch.messages) >= MOST or batch.room < len(message.body):
+        if batch is None or batch.room <= 0 or batch.room_bytes < len(message.body):
             batch = self._batches[kind] = Batch()
             # Not in the first sender's context: that may hold a transaction or a deadline.
             kind.loop.call_soon(self._close, kind, batch, context=Context())
         future: asyncio.Future[int] = kind.loop.create_future()
-        batch.messages.append(message)
-        batch.futures.append(future)
-        batch.room -= len(message.body)
+        batch.sends.append(Single(message, routes, future))
+        batch.room -= 1 if routes is None else max(len(routes.accepted), 1)
+        batch.room_bytes -= len(message.body)
         return await future
-
-    async def _alone(self, queue: str, message: OutMessage, at: int, ttl_ms: int) -> int:
-        return (await self._core.run_async(self._operation(queue, [message], at, ttl_ms)))[0]
 
     def _close(self, kind: Kind, batch: Batch) -> None:
         if self._batches.get(kind) is batch:
@@ -77,42 +87,44 @@ class Gathering:
         task.add_done_callback(self._tasks.discard)
 
     async def _send(self, kind: Kind, batch: Batch) -> None:
-        _, queue, at, ttl_ms = kind
+        sends = batch.sends
         try:
-            seqs = await self._core.run_async(self._operation(queue, batch.messages, at, ttl_ms))
+            seqs = await self._run(kind, sends)
         except BaseException as error:
             refused = isinstance(error, MqliteError) and not isinstance(error, Unavailable)
-            if refused and len(batch.messages) > 1:
-                await self._one_by_one(kind, zip(batch.messages, batch.futures, strict=True))
+            if refused and len(sends) > 1:
+                await self._one_by_one(kind, sends)
                 return
-            for future in batch.futures:
-                if not future.done():
-                    future.set_exception(error)
+            for single in sends:
+                if not single.future.done():
+                    single.future.set_exception(error)
             return
-        for future, seq in zip(batch.futures, seqs, strict=True):
-            if seq and not future.done():
-                future.set_result(seq)
+        for single, seq in zip(sends, seqs, strict=True):
+            nobody = single.routes is not None and not single.routes.accepted
+            if (seq or nobody) and not single.future.done():
+                single.future.set_result(seq)
         # A conflict is 0 in a batch; alone it is the error that its sender expects.
-        unsent = zip(batch.messages, batch.futures, strict=True)
-        await self._one_by_one(kind, ((m, f) for m, f in unsent if not f.done()))
+        await self._one_by_one(kind, [single for single in sends if not single.future.done()])
 
-    async def _one_by_one(
-        self, kind: Kind, sends: Iterable[tuple[OutMessage, asyncio.Future[int]]]
-    ) -> None:
-        _, queue, at, ttl_ms = kind
-        for message, future in sends:
+    async def _one_by_one(self, kind: Kind, sends: Sequence[Single]) -> None:
+        for single in sends:
             try:
-                seq = await self._alone(queue, message, at, ttl_ms)
+                [seq] = await self._run(kind, [single])
             except BaseException as error:
-                if not future.done():
-                    future.set_exception(error)
+                if not single.future.done():
+                    single.future.set_exception(error)
             else:
-                if not future.done():
-                    future.set_result(seq)
+                if not single.future.done():
+                    single.future.set_result(seq)
 
-    def _operation(
-        self, queue: str, messages: list[OutMessage], at: int, ttl_ms: int
-    ) -> Operation[list[int]]:
-        return send.send(
-            queue, messages, at=at, ttl_ms=ttl_ms, max_bytes=self._core.max_message_bytes
+    async def _run(self, kind: Kind, sends: Sequence[Single]) -> list[int]:
+        routes = [single.routes for single in sends if single.routes is not None]
+        operation = send.send(
+            kind.name,
+            [single.message for single in sends],
+            at=kind.at,
+            ttl_ms=kind.ttl_ms,
+            max_bytes=self._core.max_message_bytes,
+            routes=merged(routes) if routes else None,
         )
+        return await self._core.run_async(operation)

@@ -71,6 +71,5 @@ class Savepoints:
         for id_ in sorted(self._rows):
             rows = yield Statement(SELECT, (id_,))
             for (text,) in rows:
-                for effect in effects.decode(text):
-                    yield effect
+                yield from effects.decode(text)
                 yield Statement(DELETE, (id_,))

@@ -16,35 +16,32 @@ Target = Queue | Topic | None
 
 
 class Sender:
-    """Makes the operations. `at` is in epoch milliseconds, 0 for now."""
+    """Routes messages, and makes the operations. `at` is in epoch milliseconds, 0 for now."""
 
     def __init__(self, clock: Clock, max_message_bytes: int) -> None:
         self._clock = clock
         self._max_message_bytes = max_message_bytes
 
+    def routes(self, messages: list[OutMessage], at: int, target: Target) -> Routes | None:
+        """Where the messages go, if to a topic."""
+        if not isinstance(target, Topic):
+            return None
+        now = self._clock.now()
+        return route(target, messages, now, at or now)
+
+    async def routes_async(
+        self, messages: list[OutMessage], at: int, target: Target
+    ) -> Routes | None:
+        """`routes` for a task; the event loop does not wait for filters that take long."""
+        if not isinstance(target, Topic):
+            return None
+        now = self._clock.now()
+        quick = route_quickly(target, messages, now, at or now)
+        return quick or await asyncio.to_thread(route, target, messages, now, at or now)
+
     def operation(
-        self, name: str, messages: list[OutMessage], at: int, ttl_ms: int, target: Target
-    ) -> Operation[list[int]]:
-        routes = None
-        if isinstance(target, Topic):
-            now = self._clock.now()
-            routes = route(target, messages, now, at or now)
-        return self._operation(name, messages, at, ttl_ms, routes)
-
-    async def operation_async(
-        self, name: str, messages: list[OutMessage], at: int, ttl_ms: int, target: Target
-    ) -> Operation[list[int]]:
-        """`operation` for a task; the event loop does not wait for filters that take long."""
-        routes = None
-        if isinstance(target, Topic):
-            now = self._clock.now()
-            routes = route_quickly(target, messages, now, at or now)
-            if routes is None:
-                routes = await asyncio.to_thread(route, target, messages, now, at or now)
-        return self._operation(name, messages, at, ttl_ms, routes)
-
-    def _operation(
         self, name: str, messages: list[OutMessage], at: int, ttl_ms: int, routes: Routes | None
     ) -> Operation[list[int]]:
+        """The send; what the routes do not know any more is worked out anew."""
         limit = self._max_message_bytes
         return send.send(name, messages, at=at, ttl_ms=ttl_ms, max_bytes=limit, routes=routes)

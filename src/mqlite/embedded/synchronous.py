@@ -17,7 +17,7 @@ from mqlite.embedded.core import Core
 from mqlite.embedded.joining import Joined
 from mqlite.embedded.options import Options
 from mqlite.embedded.transaction import Transaction, transaction
-from mqlite.engine import browse, queues, topics
+from mqlite.engine import browse, doctor, queues, topics
 from mqlite.model import (
     FilterTest,
     Kind,
@@ -252,6 +252,10 @@ class Embedded:
         """Give free pages back to the file system; `full` rewrites the whole file, during
         which nothing else can use it."""
         self.core.store.vacuum(full=full)
+
+    def examine(self) -> list[str]:
+        """What is wrong with the database, a line each; empty when all that must hold does."""
+        return self.core.run(doctor.examine())
 
     def maintain(self) -> None:
         """Run every maintenance pass once, in the documented order. With an injected clock

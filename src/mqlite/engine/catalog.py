@@ -7,9 +7,8 @@ from typing import Final
 
 import msgspec
 
-from mqlite.engine.filters import Unusable, compiled
+from mqlite.engine.filters import Matches, compiled
 from mqlite.engine.steps import Resolve, Row, Statement, Steps, operation
-from mqlite.expr.message import Filter
 from mqlite.model import Kind, QueueConfig
 
 SETTINGS: Final = QueueConfig.__struct_fields__
@@ -69,9 +68,9 @@ class Topic(msgspec.Struct, frozen=True, dict=True):
     subscriptions: tuple[Subscription, ...]
 
     @cached_property
-    def filters(self) -> tuple[Filter | Unusable | None, ...]:
-        """The filter of each subscription, in order."""
-        return tuple(compiled(subscription.expr) for subscription in self.subscriptions)
+    def filters(self) -> tuple[Matches, ...]:
+        """The compiled filter of each subscription, in order."""
+        return tuple(compiled(subscription.expr).matches for subscription in self.subscriptions)
 
 
 def queue_from_row(row: Row) -> Queue:

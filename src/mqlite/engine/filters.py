@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
@@ -20,6 +21,10 @@ _CONVERTED: Final = re.compile(r"(invalid operation: (?:int|float))\(.*", re.DOT
 _ABSENT: Final = re.compile(r"cannot fetch (\w+) from \S+$")
 
 
+Matches = Callable[[Sample, Budget | None], bool]
+"""A compiled filter. Raises an exception of any kind, on which the message does not pass."""
+
+
 class Uncompiled(Exception):
     """The filter cannot be used, for a reason that shows the place in lines of its own."""
 
@@ -35,13 +40,12 @@ class Unusable:
 
 
 @lru_cache(_CACHED)
-def compiled(expr: str) -> Filter | Unusable | None:
-    """The filter of this text; None for a blank one, which lets everything through."""
+def compiled(expr: str) -> Filter | Unusable:
+    """The filter of this text."""
     try:
-        found = compile_filter(expr)
+        return compile_filter(expr)
     except Exception as error:
         return Unusable(_whole(error))
-    return found if found.program else None
 
 
 def check_expr(expr: str) -> None:
@@ -75,7 +79,7 @@ def dry_run(expr: str, message: OutMessage | None, enqueued_at: int, visible_at:
     if message is None:
         return FilterTest(valid=True, ran=False, matched=False)
     try:
-        matched = not found or found.matches(sample_of(message, enqueued_at, visible_at))
+        matched = found.matches(sample_of(message, enqueued_at, visible_at))
     except Exception as error:
         return FilterTest(valid=True, error=_whole(error), ran=True, matched=False)
     return FilterTest(valid=True, ran=True, matched=matched)

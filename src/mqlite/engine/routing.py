@@ -11,7 +11,6 @@ from mqlite.engine.catalog import Subscription, Topic
 from mqlite.engine.filters import failure_text, sample_of
 from mqlite.engine.steps import Unrouted
 from mqlite.expr import Budget
-from mqlite.expr.message import Sample
 from mqlite.model import OutMessage
 
 _QUICK_WORK: Final = 2_000
@@ -20,15 +19,15 @@ _QUICK_BYTES: Final = 64 * 1024
 
 
 class Routes(msgspec.Struct, frozen=True):
-    """For each subscription of `topic`, in order, the indexes of the messages it accepts, and
-    what went wrong on the way.
+    """The subscriptions of `topic` that accept any of the messages, in order, each with the
+    indexes of those; and what went wrong on the way.
 
     Worked out before admission, outside the writer, and used only while the topic is still
     the same.
     """
 
     topic: Topic
-    accepted: tuple[tuple[int, ...], ...]
+    accepted: tuple[tuple[Subscription, tuple[int, ...]], ...]
     failures: tuple[Unrouted, ...] = ()
 
 
@@ -39,32 +38,40 @@ def route(
     visible_at: int,
     budget: Budget | None = None,
 ) -> Routes:
-    """Run the topic's filters. One that fails lets the message not through."""
+    """Run the topic's filters. One that fails does not let the message through."""
     budget = budget or Budget()
-    everything = tuple(range(len(messages)))
-    samples: list[Sample] = []
-    accepted: list[tuple[int, ...]] = []
-    failed: dict[tuple[Subscription, str], int] = {}
-    for subscription, found in zip(topic.subscriptions, topic.filters, strict=True):
-        if found is None:
-            accepted.append(everything)
-            continue
-        if not samples:
-            samples = [sample_of(message, enqueued_at, visible_at) for message in messages]
-        hits: list[int] = []
-        for index, sample in enumerate(samples):
+    subscriptions, filters = topic.subscriptions, topic.filters
+    hits: dict[int, list[int]] = {}
+    failed: dict[tuple[int, str], int] = {}
+    for index, message in enumerate(messages):
+        sample = sample_of(message, enqueued_at, visible_at)
+        for position, matches in enumerate(filters):
             try:
-                if found.matches(sample, budget):
-                    hits.append(index)
+                if matches(sample, budget):
+                    hits.setdefault(position, []).append(index)
             except Exception as error:
-                failure = subscription, failure_text(error, subscription.expr)
+                failure = position, failure_text(error, subscriptions[position].expr)
                 failed[failure] = failed.get(failure, 0) + 1
-        accepted.append(tuple(hits))
+    accepted = [(subscriptions[position], tuple(hits[position])) for position in sorted(hits)]
     failures = [
-        Unrouted(subscription.queue_id, subscription.name, subscription.expr, error, number)
-        for (subscription, error), number in failed.items()
+        _unrouted(subscriptions[position], error, number)
+        for (position, error), number in sorted(failed.items())
     ]
     return Routes(topic, tuple(accepted), tuple(failures))
+
+
+def merged(parts: Sequence[Routes]) -> Routes:
+    """The routes of single messages to one topic as those of all of them together."""
+    hits: dict[str, tuple[Subscription, list[int]]] = {}
+    for index, part in enumerate(parts):
+        for subscription, _ in part.accepted:
+            hits.setdefault(subscription.name, (subscription, []))[1].append(index)
+    accepted = tuple((hit, tuple(indexes)) for _, (hit, indexes) in sorted(hits.items()))
+    return Routes(parts[0].topic, accepted, tuple(f for part in parts for f in part.failures))
+
+
+def _unrouted(subscription: Subscription, error: str, number: int) -> Unrouted:
+    return Unrouted(subscription.queue_id, subscription.name, subscription.expr, error, number)
 
 
 def route_quickly(

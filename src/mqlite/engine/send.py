@@ -39,9 +39,11 @@ from mqlite.errors import (
     MessageTooLarge,
     NotFound,
 )
-from mqlite.model import MAX_PRIORITY, OutMessage
+from mqlite.model import MAX_PRIORITY, MAX_SEND, OutMessage
 
 MAX_TIME: Final = 2**63 - 1
+ROW_BYTES: Final = 512
+"""What a message weighs besides its body."""
 
 INTO_MESSAGES: Final = """
     INSERT INTO mqlite_messages (
@@ -94,7 +96,7 @@ def send(
     reported, 0 where none accepted. A dedup conflict is 0 in a batch of two or more.
     Raises InvalidArgument, MessageTooLarge, NotFound, GroupRequired, DedupConflict.
     """
-    size = sum(len(message.body) for message in messages)
+    size = sum(len(message.body) for message in messages) + ROW_BYTES * len(messages)
     steps = partial(_send, target, messages, at, ttl_ms, max_bytes, routes)
     return Operation("send", steps, size=size)
 
@@ -110,6 +112,8 @@ def _send(
     check_present(target)
     if at < 0:
         raise InvalidArgument("the scheduled time must not be negative")
+    if len(messages) > MAX_SEND:
+        raise MessageTooLarge(f"{len(messages)} messages in one send, the limit is {MAX_SEND}")
     for message in messages:
         check_message(message, max_bytes)
     now: int = yield NOW
@@ -140,9 +144,7 @@ def _send_to_topic(
         yield failure
         yield Event("filter_failed", failure.queue_id, failure.number)
     admitted: list[tuple[Queue, Verdicts]] = []
-    for subscription, indexes in zip(topic.subscriptions, routes.accepted, strict=True):
-        if not indexes:
-            continue
+    for subscription, indexes in routes.accepted:
         queue: Queue = yield QueueById(subscription.queue_id)
         _check_groups(queue, [messages[index] for index in indexes])
         admitted.append((queue, (yield from dedup.judge(queue, messages, indexes, shape.now))))

@@ -145,9 +145,11 @@ class AsyncTransaction:
         return await self.call(self.transaction.run, operation)
 
     async def call(self, function: Callable[..., T], *arguments: Any) -> T:
-        """A function of the caller's that uses `connection`, on the transaction's thread."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, function, *arguments)
+        """A function of the caller's that uses `connection`, on the transaction's thread. Once
+        asked for it runs, whether or not the task is cancelled: an end that never came would
+        keep the writer for good."""
+        running = self._executor.submit(function, *arguments)
+        return await asyncio.shield(asyncio.wrap_future(running))
 
     async def commit(self) -> None:
         """See `Transaction.commit`. Cancelled, it may still commit."""
