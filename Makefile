@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench docs clean
+.PHONY: help serve test check format bench fuzz docs clean
 
 help:
 	@echo 'make serve    run a broker on $(ADDR) with its database in $(DATA)/'
@@ -16,6 +16,7 @@ help:
 	@echo 'make check    formatting, lint, types, import rules'
 	@echo 'make format   let ruff format and fix what it can'
 	@echo 'make bench    run the benchmarks'
+	@echo 'make fuzz     throw a million mutated filters at the filter language'
 	@echo 'make docs     check the links of the documentation'
 
 serve: $(READY)
@@ -37,6 +38,9 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m bench
+
+fuzz: $(READY)
+	$(BIN)/python tests/expr/fuzz.py --inputs 1000000
 
 docs: $(READY)
 	$(BIN)/python tools/check_docs.py

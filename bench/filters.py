@@ -41,8 +41,9 @@ def subscribe(mq: MQ, topic: str, numbers: range) -> None:
         mq.subscribe(topic, f"{topic}-{number}", expr=filter_of(number))
 
 
-def in_program(rounds: int, times: int = 300) -> Result:
-    """Publishing to 1 and to 100 filtered subscriptions, of which one accepts."""
+def in_program(rounds: int = 60, times: int = 50) -> Result:
+    """Publishing to 1 and to 100 filtered subscriptions, of which one accepts. The best of many
+    short runs: a difference of medians would be that of what else the machine did."""
     with queue_on_disk() as (mq, _):
         subscribe(mq, "few", range(7, 8))
         subscribe(mq, "many", range(SUBSCRIPTIONS))
@@ -56,7 +57,7 @@ def in_program(rounds: int, times: int = 300) -> Result:
         for _ in range(rounds):
             for topic, found in took.items():
                 found.append(seconds_each(lambda n, topic=topic: publish(topic, n), times))
-    few, many = (statistics.median(found) * 1e6 for found in took.values())
+    few, many = (min(found) * 1e6 for found in took.values())
     each = (many - few) / (SUBSCRIPTIONS - 1)
     value = f"{each:.2f} µs ({few:.0f} µs with 1 subscription, {many:.0f} µs with {SUBSCRIPTIONS})"
     return Result("a filter that rejects, in the program", value, "reported", True)
@@ -135,7 +136,7 @@ def _cpu(process: psutil.Process) -> float:
 
 
 def measure(rounds: int = 7, seconds: float = 1.5) -> list[Result]:
-    return [in_program(rounds), *over_http(rounds, seconds)]
+    return [in_program(), *over_http(rounds, seconds)]
 
 
 if __name__ == "__main__":

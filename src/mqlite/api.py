@@ -428,3 +428,14 @@ class AsyncMQ(Protocol):
     async def status(self) -> StoreStatus: ...
 
     async def close(self) -> None: ...
+
+
+def _describe_alike() -> None:
+    """The async operations are described by the words of the sync ones."""
+    for name, operation in vars(MQ).items():
+        twin = vars(AsyncMQ).get(name)
+        if callable(operation) and callable(twin) and twin.__doc__ is None:
+            twin.__doc__ = operation.__doc__
+
+
+_describe_alike()

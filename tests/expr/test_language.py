@@ -127,3 +127,8 @@ def test_no_patterns(pattern: str) -> None:
 def test_the_elements_of_a_map_cannot_be_looked_at(source: str) -> None:
     with pytest.raises(ExprRuntimeError):
         run(source)
+
+
+def test_a_string_is_not_among_bytes() -> None:
+    assert run('body_json.s in b"abc"') is False
+    assert run('97 in b"abc"') is True

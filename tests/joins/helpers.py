@@ -40,8 +40,8 @@ class Running:
         return self._outcome
 
 
-def until(condition: Callable[[], object]) -> None:
-    deadline = monotonic() + SOON_S
+def until(condition: Callable[[], object], within_s: float = SOON_S) -> None:
+    deadline = monotonic() + within_s
     while not condition():
         assert monotonic() < deadline, "it does not come true"
         sleep(0.001)

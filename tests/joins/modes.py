@@ -127,8 +127,10 @@ def sqlite3_caller(
     return Sqlite3(connection, begin)
 
 
-def alchemy_engine(path: Path, resources: ExitStack, *, configured: bool = False) -> Any:
-    engine = sqlalchemy.create_engine(f"sqlite:///{path}")
+def alchemy_engine(
+    path: Path, resources: ExitStack, *, configured: bool = False, **options: Any
+) -> Any:
+    engine = sqlalchemy.create_engine(f"sqlite:///{path}", connect_args=options)
     resources.callback(engine.dispose)
     if configured:
         mqlite.configure(engine)
@@ -161,10 +163,12 @@ def django_alias(path: Path, resources: ExitStack, **options: Any) -> str:
     return alias
 
 
-def django_caller(path: Path, resources: ExitStack, *, configured: bool = False) -> Caller:
+def django_caller(
+    path: Path, resources: ExitStack, *, configured: bool = False, **options: Any
+) -> Caller:
     if not configured:
-        return Django(django_alias(path, resources))
-    alias = django_alias(path, resources, transaction_mode="IMMEDIATE")
+        return Django(django_alias(path, resources, **options))
+    alias = django_alias(path, resources, transaction_mode="IMMEDIATE", **options)
     caller = Django(alias)
     mqlite.configure(caller.handle)
     return caller
@@ -172,7 +176,7 @@ def django_caller(path: Path, resources: ExitStack, *, configured: bool = False)
 
 class Mode(NamedTuple):
     name: str
-    connect: Callable[[Path, ExitStack], Caller]
+    connect: Callable[..., Caller]
     missing: str = ""
     """Why it cannot be tried with this Python."""
 

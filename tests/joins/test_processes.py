@@ -25,8 +25,8 @@ LIBRARIES = (
     "django",
     "django-configured",
 )
-TRANSACTIONS = 60
-STEP = 1_000_000
+TRANSACTIONS = 40
+STEP = 15 * 66_666
 
 
 class Process:
@@ -117,7 +117,7 @@ def test_orders_and_messages_match_through_crashes_of_the_owner(
             owner.must_run()
             return len(numbers(database, "consumed")) >= enough
 
-        until(goes_on)
+        until(goes_on, within_s=120)
         owner.kill()
         crashes += 1
     told = [number for sender in senders for number in sender.result()]

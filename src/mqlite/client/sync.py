@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar, Unpack
 import msgspec
 
 from mqlite import arguments, wire
-from mqlite.api import Body, Lease, Message
+from mqlite.api import MQ, Body, Lease, Message
 from mqlite.client.failures import not_a_broker
 from mqlite.client.transport import Transport
 from mqlite.durations import Duration, When, to_epoch_ms, to_ms
@@ -45,7 +45,7 @@ _QUEUE: Final = "/mqlite.v1.QueueService/"
 _ADMIN: Final = "/mqlite.v1.AdminService/"
 
 
-class Client:
+class Client(MQ):
     """The operations of `MQ` on a running broker. Safe to share between threads.
 
     `endpoint` is an http(s) URL, or `mqlite://[token@]host[:port]`; `token` overrides the

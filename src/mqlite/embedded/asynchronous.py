@@ -12,7 +12,7 @@ from typing import Any, Self, Unpack
 import msgspec
 
 from mqlite import arguments
-from mqlite.api import AsyncMessage, Body, Lease
+from mqlite.api import AsyncMessage, AsyncMQ, Body, Lease
 from mqlite.durations import Duration, When
 from mqlite.embedded.core import Core
 from mqlite.embedded.joining import Joined
@@ -37,7 +37,7 @@ from mqlite.model import (
 )
 
 
-class AsyncEmbedded:
+class AsyncEmbedded(AsyncMQ):
     """A queue in this process, for async callers; satisfies `AsyncMQ`, where its operations are
     described.
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, Unpack
 import msgspec
 
 from mqlite import arguments
-from mqlite.api import Body, Lease, Message
+from mqlite.api import MQ, Body, Lease, Message
 from mqlite.durations import Duration, When
 from mqlite.embedded.core import Core
 from mqlite.embedded.joining import Joined
@@ -36,7 +36,7 @@ from mqlite.model import (
 )
 
 
-class Embedded:
+class Embedded(MQ):
     """A queue in this process, for sync callers; satisfies `MQ`, where its operations are
     described.
 

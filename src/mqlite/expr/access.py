@@ -126,7 +126,7 @@ def contains_value(budget: Budget, needle: Value, haystack: Value) -> bool:
         return False
     if is_array(haystack):
         budget.visit(len(haystack))
-        if type(needle) is str:
+        if type(needle) is str and type(haystack) in (list, tuple):
             return needle in haystack
         return any(equal(budget, item, needle) for item in haystack)
     if isinstance(haystack, dict):
