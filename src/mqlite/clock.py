@@ -19,6 +19,9 @@ class Clock(Protocol):
     def now(self) -> int:
         """Epoch milliseconds."""
 
+    def elapsed(self) -> int:
+        """Milliseconds from some point on, which never go back: for how long, not for when."""
+
     def wait(self, until: int, event: threading.Event) -> None:
         """Return when `event` is set or it has become `until` (epoch ms)."""
 
@@ -33,6 +36,9 @@ class SystemClock:
     def now(self) -> int:
         return time.time_ns() // 1_000_000
 
+    def elapsed(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
     def wait(self, until: int, event: threading.Event) -> None:
         left = max(0, until - self.now()) / 1000
         event.wait(min(left, threading.TIMEOUT_MAX))
@@ -45,15 +51,19 @@ class SystemClock:
 
 
 class ManualClock:
-    """Time that moves only when told, forwards or backwards."""
+    """Time that moves only when told, forwards or backwards; waits last as `SystemClock`'s."""
 
     def __init__(self, now: int = 1_700_000_000_000) -> None:
         self._now = now
+        self._elapsed = 0
         self._lock = threading.Lock()
         self._waits: dict[_Wait, int] = {}
 
     def now(self) -> int:
         return self._now
+
+    def elapsed(self) -> int:
+        return self._elapsed
 
     def advance(self, ms: int) -> int:
         """Move time by `ms` milliseconds and answer what it is now."""
@@ -61,8 +71,9 @@ class ManualClock:
 
     def set(self, now: int) -> int:
         with self._lock:
+            self._elapsed += max(0, now - self._now)
             self._now = now
-            due = [wait for wait, until in self._waits.items() if until <= now]
+            due = [wait for wait, until in self._waits.items() if until <= self._elapsed]
         for wait in due:
             wait.poke()
         return now
@@ -92,7 +103,7 @@ class ManualClock:
         with self._lock:
             if until <= self._now:
                 return False
-            self._waits[wait] = until
+            self._waits[wait] = self._elapsed + until - self._now
             return True
 
     def _leave(self, wait: _Wait) -> None:

@@ -145,7 +145,7 @@ def test_synchronous_is_read_back(path: Path, given: str, level: int) -> None:
         "temp_store": 2,
         "wal_autocheckpoint": 0,
         "journal_size_limit": 4 * 1024 * 1024,
-        "busy_timeout": 50,
+        "busy_timeout": 0,
         "page_size": 4096,
     }
     store.close()

@@ -117,13 +117,13 @@ class Core:
     ) -> Claimed:
         """Claim, waiting for the first message. Raises Closed when the queue closes."""
         claim = receive.claim(queue, limit, mode=mode, attempt_id=attempt_id)
-        deadline = self.clock.now() + wait_ms
+        end = self.clock.elapsed() + wait_ms
         claimed = self.run(claim)
-        while self._waits(claimed, deadline):
+        while self._left(claimed, end) > 0:
             with self.store.waiters.join(claimed.queue_id) as place:
                 claimed = self.run(claim)
-                while self._waits(claimed, deadline) and claimed.queue_id == place.queue_id:
-                    place.wait(deadline)
+                while (left := self._left(claimed, end)) > 0 and claimed.queue_id == place.queue_id:
+                    place.wait(self.clock.now() + left)
                     claimed = self.run(claim)
         return claimed
 
@@ -142,18 +142,19 @@ class Core:
         async def attempt() -> Claimed:
             return await self.run_async(claim, give_back)
 
-        deadline = self.clock.now() + wait_ms
+        end = self.clock.elapsed() + wait_ms
         claimed = await attempt()
-        while self._waits(claimed, deadline):
+        while self._left(claimed, end) > 0:
             with self.store.waiters.join_async(claimed.queue_id) as place:
                 claimed = await attempt()
-                while self._waits(claimed, deadline) and claimed.queue_id == place.queue_id:
-                    await place.wait(deadline)
+                while (left := self._left(claimed, end)) > 0 and claimed.queue_id == place.queue_id:
+                    await place.wait(self.clock.now() + left)
                     claimed = await attempt()
         return claimed
 
-    def _waits(self, claimed: Claimed, deadline: int) -> bool:
-        return not claimed and not claimed.replayed and self.clock.now() < deadline
+    def _left(self, claimed: Claimed, end: int) -> int:
+        """For how long to wait on, in milliseconds; not at all if there is an answer."""
+        return 0 if claimed or claimed.replayed else end - self.clock.elapsed()
 
     def join(self, connection: Any) -> Joined:
         """See `Embedded.join`."""

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mqlite.engine import send
 from mqlite.engine.routing import Routes, merged
-from mqlite.errors import MqliteError, Unavailable
+from mqlite.engine.steps import Operation, Steps
+from mqlite.errors import InTransaction, MqliteError, Unavailable
 from mqlite.model import OutMessage
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Batch:
 
     def __init__(self) -> None:
         self.sends: list[Single] = []
+        self.task: asyncio.Task[None] | None = None
         self.room = MOST
         self.room_bytes = MOST_BYTES
 
@@ -77,21 +79,28 @@ class Gathering:
         batch.sends.append(Single(message, routes, future))
         batch.room -= 1 if routes is None else max(len(routes.accepted), 1)
         batch.room_bytes -= len(message.body)
-        return await future
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if batch.task is not None and all(single.future.done() for single in batch.sends):
+                batch.task.cancel()
+            raise
 
     def _close(self, kind: Kind, batch: Batch) -> None:
         if self._batches.get(kind) is batch:
             del self._batches[kind]
-        task = kind.loop.create_task(self._send(kind, batch))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        batch.task = kind.loop.create_task(self._send(kind, batch))
+        self._tasks.add(batch.task)
+        batch.task.add_done_callback(self._tasks.discard)
 
     async def _send(self, kind: Kind, batch: Batch) -> None:
         sends = batch.sends
         try:
-            seqs = await self._run(kind, sends)
+            sent = await self._run(kind, sends)
         except BaseException as error:
-            refused = isinstance(error, MqliteError) and not isinstance(error, Unavailable)
+            refused = isinstance(error, MqliteError) and not isinstance(
+                error, Unavailable | InTransaction
+            )
             if refused and len(sends) > 1:
                 await self._one_by_one(kind, sends)
                 return
@@ -99,27 +108,42 @@ class Gathering:
                 if not single.future.done():
                     single.future.set_exception(error)
             return
-        for single, seq in zip(sends, seqs, strict=True):
+        for single, seq in sent:
             nobody = single.routes is not None and not single.routes.accepted
             if (seq or nobody) and not single.future.done():
                 single.future.set_result(seq)
         # A conflict is 0 in a batch; alone it is the error that its sender expects.
-        await self._one_by_one(kind, [single for single in sends if not single.future.done()])
+        await self._one_by_one(kind, sends)
 
     async def _one_by_one(self, kind: Kind, sends: Sequence[Single]) -> None:
         for single in sends:
+            if single.future.done():
+                continue
             try:
-                [seq] = await self._run(kind, [single])
+                sent = await self._run(kind, [single])
             except BaseException as error:
                 if not single.future.done():
                     single.future.set_exception(error)
             else:
-                if not single.future.done():
-                    single.future.set_result(seq)
+                for _, seq in sent:
+                    if not single.future.done():
+                        single.future.set_result(seq)
 
-    async def _run(self, kind: Kind, sends: Sequence[Single]) -> list[int]:
+    async def _run(self, kind: Kind, sends: Sequence[Single]) -> list[tuple[Single, int]]:
+        """Sequence numbers of those whose senders still wait when the writer begins."""
+        wanted: list[Single] = []
+
+        def start() -> Steps[list[int]]:
+            wanted[:] = [single for single in sends if not single.future.done()]
+            return self._operation(kind, wanted).start()
+
+        size = self._operation(kind, sends).size
+        seqs = await self._core.run_async(Operation("send", start, size=size))
+        return list(zip(wanted, seqs, strict=True))
+
+    def _operation(self, kind: Kind, sends: Sequence[Single]) -> Operation[list[int]]:
         routes = [single.routes for single in sends if single.routes is not None]
-        operation = send.send(
+        return send.send(
             kind.name,
             [single.message for single in sends],
             at=kind.at,
@@ -127,4 +151,3 @@ class Gathering:
             max_bytes=self._core.max_message_bytes,
             routes=merged(routes) if routes else None,
         )
-        return await self._core.run_async(operation)

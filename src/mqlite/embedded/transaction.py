@@ -36,12 +36,14 @@ class Transaction(Settling):
         super().__init__(calls)
         self._held = held
         self._savepoints = Savepoints()
+        self._cursors: list[sqlite3.Cursor] = []
 
     def execute(self, sql: str, parameters: Parameters = ()) -> sqlite3.Cursor:
-        """Run a statement of the caller's own. Raises sqlite3.Error."""
+        """Run a statement of the caller's own; the cursor lives until the transaction's
+        end. Raises sqlite3.Error."""
         self._held.check()
         self._savepoints.see(sql)
-        return self._held.connection.execute(sql, parameters)
+        return self._kept(self._held.connection.execute(sql, parameters))
 
     def executemany(self, sql: str, rows: Iterable[Parameters]) -> sqlite3.Cursor:
         """Run a statement of the caller's own for each row of parameters. Raises
@@ -49,8 +51,20 @@ class Transaction(Settling):
         self._held.check()
         return self._held.connection.executemany(sql, rows)
 
+    def _kept(self, cursor: sqlite3.Cursor) -> sqlite3.Cursor:
+        if cursor.description is not None:
+            self._cursors.append(cursor)
+        return cursor
+
+    def close_cursors(self) -> None:
+        """A statement that was not read to its end would outlive the commit, and keep the
+        connection from seeing what others commit."""
+        while self._cursors:
+            self._cursors.pop().close()
+
     def finish(self) -> None:
         """What comes before the commit."""
+        self.close_cursors()
         if self._savepoints.seen:
             self._held.check()
             self._held.run(self._savepoints.tell())
@@ -181,25 +195,24 @@ class AsyncTransaction:
 def transaction(store: SqliteStore, calls: Calls) -> Generator[Transaction]:
     """Commit at the end of the block; an exception rolls everything back and goes on."""
     held = store.begin()
+    open_ = Transaction(held, calls)
     try:
-        open_ = Transaction(held, calls)
         yield open_
         open_.finish()
-    except BaseException:
+        held.commit()
+    finally:
+        open_.close_cursors()
         held.rollback()
-        raise
-    held.commit()
 
 
 @asynccontextmanager
 async def transaction_async(store: SqliteStore, calls: Calls) -> AsyncGenerator[AsyncTransaction]:
     """`transaction` for a task."""
     held = await store.begin_async()
+    open_ = AsyncTransaction(held, calls)
     try:
-        open_ = AsyncTransaction(held, calls)
         yield open_
         await open_.finish()
-    except BaseException:
+        await held.commit()
+    finally:
         await held.rollback()
-        raise
-    await held.commit()

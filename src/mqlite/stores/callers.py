@@ -187,9 +187,10 @@ def in_own_transaction(path: Path) -> bool:
 
 
 def _open_transactions() -> Iterator[sqlite3.Connection]:
-    kinds = _with_subclasses(sqlite3.Connection)
-    # Not isinstance(), which asks the objects: a lazy one would load what it stands for.
-    for connection in [found for found in gc.get_objects() if type(found) in kinds]:
+    # By identity of the type: isinstance() asks the objects, and a lazy one would load what it
+    # stands for; hashing or comparing the types runs what their metaclasses say.
+    kinds = {id(kind) for kind in _with_subclasses(sqlite3.Connection)}
+    for connection in [found for found in gc.get_objects() if id(type(found)) in kinds]:
         with suppress(sqlite3.Error):  # it is closed
             if connection.in_transaction:
                 yield connection

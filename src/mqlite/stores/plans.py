@@ -37,9 +37,9 @@ def drive(
     course = _Course(plan)
     while (step := course.next(stop)) is not None:
         if isinstance(step, Pause):
-            until = clock.now() + step.ms
-            while _pausing(clock, until, stop):
-                clock.wait(until, stop.event)
+            end = clock.elapsed() + step.ms
+            while (left := _left(clock, end, stop)) > 0:
+                clock.wait(clock.now() + left, stop.event)
             continue
         try:
             course.answer = run(step)
@@ -58,9 +58,9 @@ async def drive_async(
     course = _Course(plan)
     while (step := course.next(stop)) is not None:
         if isinstance(step, Pause):
-            until = clock.now() + step.ms
-            while _pausing(clock, until, stop):
-                await clock.wait_async(until, stop.event)
+            end = clock.elapsed() + step.ms
+            while (left := _left(clock, end, stop)) > 0:
+                await clock.wait_async(clock.now() + left, stop.event)
             continue
         try:
             course.answer = await run(step)
@@ -97,6 +97,6 @@ class _Course(Generic[T]):
         return self._plan.send(answer) if error is None else self._plan.throw(error)
 
 
-def _pausing(clock: Clock, until: int, stop: Stop[Any]) -> bool:
+def _left(clock: Clock, end: int, stop: Stop[Any]) -> int:
     stop.event.clear()
-    return not stop.requested and clock.now() < until
+    return 0 if stop.requested else end - clock.elapsed()

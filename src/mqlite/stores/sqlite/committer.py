@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -15,7 +16,7 @@ from mqlite.errors import InTransaction, Unavailable
 from mqlite.stores.effects import Publisher
 from mqlite.stores.names import NameCache
 from mqlite.stores.sqlite.admission import Line
-from mqlite.stores.sqlite.failures import is_busy, unavailable
+from mqlite.stores.sqlite.failures import is_busy, refuse, unavailable
 from mqlite.stores.sqlite.foreign import ForeignCommits
 from mqlite.stores.sqlite.runner import Runner
 from mqlite.stores.sqlite.tickets import Ticket
@@ -25,6 +26,8 @@ T = TypeVar("T")
 GROUP_OPERATIONS: Final = 256
 GROUP_BYTES: Final = 8 * 1024 * 1024
 GROUP_SECONDS: Final = 0.020
+SLICE_SECONDS: Final = 0.050
+RETRY_SECONDS: Final = 0.0005
 PROGRESS_OPERATIONS: Final = 64
 
 _ANY_SIZE: Final = 2**63
@@ -112,7 +115,8 @@ class Committer:
         try:
             self._begin(partial(self._in_time, deadline), look=look or self._foreign.near)
         except sqlite3.Error as error:
-            raise unavailable(error) or error from error
+            refuse(error)
+            raise
 
     def run_member(self, operation: Operation[T]) -> T:
         """The operation inside the open transaction; it fails alone. Several writes are made
@@ -152,7 +156,8 @@ class Committer:
             self._commit()
         except sqlite3.Error as error:
             self.rollback()
-            raise unavailable(error) or error from error
+            refuse(error)
+            raise
         self.publish()
 
     def rollback(self) -> None:
@@ -178,24 +183,32 @@ class Committer:
         return result if recheck is None else recheck(self._clock.now())
 
     def _begin(self, go_on: Callable[[], None], *, look: bool) -> None:
-        # The connection's busy timeout cuts the wait into slices of 50 ms.
-        while True:
+        slice_end = monotonic() + SLICE_SECONDS
+        while not self._try_to_begin():
+            if monotonic() < slice_end:
+                # SQLite's own busy handler backs off, and starves beside a busy writer.
+                time.sleep(RETRY_SECONDS)
+                continue
+            slice_end = monotonic() + SLICE_SECONDS
             try:
-                self._execute("BEGIN IMMEDIATE")
-                break
-            except sqlite3.OperationalError as error:
-                if not is_busy(error):
-                    raise
-                try:
-                    go_on()
-                    self.contended = True
-                except BaseException:
-                    self.contended = False
-                    raise
+                go_on()
+                self.contended = True
+            except BaseException:
+                self.contended = False
+                raise
         self.contended = False
         self._names_version = self._names.version
         if look:
             self._foreign.collect(self._runner.effects, self._names)
+
+    def _try_to_begin(self) -> bool:
+        try:
+            self._execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if not is_busy(error):
+                raise
+            return False
+        return True
 
     def _in_time(self, deadline: float) -> None:
         if monotonic() >= deadline:

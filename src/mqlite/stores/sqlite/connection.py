@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Any, Final, TypeVar
 
 from mqlite.errors import InvalidArgument, Unavailable
-from mqlite.stores.sqlite.failures import is_busy, unavailable
+from mqlite.stores.sqlite.failures import is_busy, refuse
 from mqlite.stores.sqlite.location import Location
 
 T = TypeVar("T")
@@ -71,8 +71,14 @@ def open_writer(location: Location, synchronous: str) -> sqlite3.Connection:
             journal_size_limit=LOG_LIMIT_BYTES,
         )
     except sqlite3.Error as error:
-        raise unavailable(error) or error from error
+        refuse(error)
+        raise
     return connection
+
+
+def end_waiting(connection: sqlite3.Connection) -> None:
+    """From here on the writer waits by trying again itself: SQLite's own handler backs off."""
+    _set(connection, busy_timeout=0)
 
 
 def open_reader(location: Location) -> sqlite3.Connection:

@@ -43,3 +43,10 @@ def unavailable(error: BaseException) -> Unavailable | None:
         reason=reason,
         retry_after=1 if reason == "database_locked" else None,
     )
+
+
+def refuse(error: sqlite3.Error) -> None:
+    """Raises Unavailable where `error` says that the database could not take the operation;
+    otherwise the caller raises the error itself, which must not become its own cause."""
+    if (translated := unavailable(error)) is not None:
+        raise translated from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -13,7 +13,7 @@ from typing import Final
 from mqlite.engine.steps import Pause, Plan
 from mqlite.stores.sqlite.committer import Committer
 from mqlite.stores.sqlite.connection import LOG_LIMIT_BYTES, pragma
-from mqlite.stores.sqlite.failures import is_busy, unavailable
+from mqlite.stores.sqlite.failures import refuse
 
 CHECKPOINT_BYTES: Final = 2 * LOG_LIMIT_BYTES
 """The size of the log from which a checkpoint does not wait for a quiet moment. Above
@@ -71,7 +71,8 @@ class Housekeeper:
             try:
                 row = self._second.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             except sqlite3.Error as error:
-                raise unavailable(error) or error from error
+                refuse(error)
+                raise
             finally:
                 self._committer.rollback()
         self._tried = monotonic()
@@ -116,16 +117,15 @@ class Housekeeper:
             try:
                 self._connection.execute("VACUUM")
             except sqlite3.Error as error:
-                raise unavailable(error) or error from error
+                refuse(error)
+                raise
         self.checkpoint()
 
     def empty_log(self) -> None:
-        """At the end, with the writer's turn taken for good."""
-        try:
+        """At the end, with the writer's turn taken for good. What cannot be emptied, because a
+        reader or a full disk is in the way, stays in the log and loses nothing."""
+        with suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        except sqlite3.Error as error:
-            if not is_busy(error):
-                raise
 
     def _reclaim_chunk(self) -> int:
         """The free pages left."""
@@ -134,6 +134,7 @@ class Housekeeper:
                 # execute() would free one page only, on Python 3.11.
                 self._connection.executescript(f"PRAGMA incremental_vacuum({_CHUNK_PAGES})")
             except sqlite3.Error as error:
-                raise unavailable(error) or error from error
+                refuse(error)
+                raise
             free: int = pragma(self._connection, "freelist_count")
             return free

@@ -14,6 +14,7 @@ from mqlite.errors import InvalidArgument
 
 # Two characters at least: one is a drive letter.
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+_MEMORY: Final = (":memory:", "file::memory:")
 _ACCEPTED: Final = "use a path, 'file:./mq.db' or ':memory:'"
 _CHANGES_MEANING: Final[tuple[str, ...]] = ("immutable", "vfs", "nolock")
 
@@ -51,7 +52,7 @@ def parse_location(database: str | os.PathLike[str]) -> Location:
     text = os.fspath(database)
     if not text or "\0" in text:
         raise InvalidArgument(f"{text!r} names no database: {_ACCEPTED}")
-    if ":memory:" in text:
+    if text.partition("?")[0] in _MEMORY:
         return Location(None)
     scheme = _SCHEME.match(text) if isinstance(database, str) else None
     if scheme is None:
@@ -83,9 +84,14 @@ def _with_options(path: str, query: str) -> Location:
 
 
 def _file(text: str) -> Location:
-    path = Path(os.path.realpath(text)) if text else None
-    if path is None or path.is_dir():
-        raise InvalidArgument(f"{text!r} names no file: {_ACCEPTED}")
-    if not path.parent.is_dir():
-        raise InvalidArgument(f"the directory {str(path.parent)!r} does not exist")
+    try:
+        path = Path(os.path.realpath(text)) if text else None
+        if path is None or path.is_dir():
+            raise InvalidArgument(f"{text!r} names no file: {_ACCEPTED}")
+        if not path.parent.is_dir():
+            raise InvalidArgument(f"the directory {str(path.parent)!r} does not exist")
+    except (OSError, ValueError) as error:
+        if isinstance(error, InvalidArgument):
+            raise
+        raise InvalidArgument(f"{text!r} names no file: {error}") from error
     return Location(path, text)

@@ -9,7 +9,7 @@ from typing import Final
 from mqlite.engine.steps import Row
 from mqlite.errors import SchemaMismatch
 from mqlite.stores.sqlite import ledger
-from mqlite.stores.sqlite.failures import unavailable
+from mqlite.stores.sqlite.failures import refuse
 from mqlite.stores.sqlite.location import Location
 
 MIN_SQLITE: Final = (3, 37, 0)
@@ -56,7 +56,8 @@ def check_file(location: Location) -> None:
             raise SchemaMismatch(
                 f"{path} is not an SQLite database, or is encrypted: give another path"
             ) from None
-        raise unavailable(error) or error from error
+        refuse(error)
+        raise
 
 
 def _reading(location: Location, path: Path) -> str:

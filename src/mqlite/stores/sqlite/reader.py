@@ -14,7 +14,7 @@ from mqlite.clock import Clock
 from mqlite.engine.steps import Operation, Row, Statement
 from mqlite.errors import Closed, Unavailable
 from mqlite.stores.names import NoNames
-from mqlite.stores.sqlite.failures import unavailable
+from mqlite.stores.sqlite.failures import refuse
 from mqlite.stores.sqlite.runner import Runner
 
 T = TypeVar("T")
@@ -84,7 +84,8 @@ class Reader:
                 raise Closed
             return question(self._connection)
         except sqlite3.Error as error:
-            raise unavailable(error) or error from error
+            refuse(error)
+            raise
         finally:
             self._lock.release()
 

@@ -28,7 +28,7 @@ from mqlite.stores.sqlite import connection as connections, ledger
 from mqlite.stores.sqlite.admission import MAX_PENDING, MAX_PENDING_BYTES, Line
 from mqlite.stores.sqlite.committer import Committer
 from mqlite.stores.sqlite.connection import BUSY_SLICE_MS
-from mqlite.stores.sqlite.failures import unavailable
+from mqlite.stores.sqlite.failures import refuse
 from mqlite.stores.sqlite.foreign import ForeignCommits
 from mqlite.stores.sqlite.housekeeping import Housekeeper
 from mqlite.stores.sqlite.location import Location, bytes_on_disk, parse_location
@@ -128,7 +128,9 @@ class SqliteStore:
         try:
             connections.patiently(lambda: ledger.migrate(connection, self.clock.now()))
         except sqlite3.Error as error:
-            raise unavailable(error) or error from error
+            refuse(error)
+            raise
+        connections.end_waiting(connection)
         self._connection = connection
         self._pragmas = connections.settings(connection)
         self._warnings = connections.warnings(connection, self.location)

@@ -217,10 +217,12 @@ class Desk:
             del self._waiting[ticket]
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
-        now = monotonic()
-        why = self._doubt.error if self._doubt.holds() else self._late
-        for ticket in self._waiting:
-            over = ticket.deadline <= now or why is not self._late
-            if over and not ticket.future.done() and self._drop(ticket):
-                ticket.future.set_exception(why())
-        self._timer = loop.call_later(_TICK_S, self._tick, loop) if self._waiting else None
+        try:
+            now = monotonic()
+            why = self._doubt.error if self._doubt.holds() else self._late
+            for ticket in self._waiting:
+                over = ticket.deadline <= now or why is not self._late
+                if over and not ticket.future.done() and self._drop(ticket):
+                    ticket.future.set_exception(why())
+        finally:
+            self._timer = loop.call_later(_TICK_S, self._tick, loop) if self._waiting else None

@@ -14,7 +14,7 @@ from typing import Any, Final, Self, TypeVar
 from mqlite.engine.steps import Operation
 from mqlite.errors import InTransaction, TransactionClosed
 from mqlite.stores.sqlite.committer import Committer, TransactionLost
-from mqlite.stores.sqlite.failures import unavailable
+from mqlite.stores.sqlite.failures import refuse, unavailable
 
 T = TypeVar("T")
 
@@ -66,7 +66,8 @@ class Transaction:
             assert cause is not None
             raise unavailable(cause) or cause from None
         except sqlite3.Error as error:
-            raise unavailable(error) or error from error
+            refuse(error)
+            raise
 
     def commit(self) -> None:
         """Commit, and only then tell what happened in it. Raises TransactionClosed, and
