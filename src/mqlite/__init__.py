@@ -13,9 +13,19 @@ if TYPE_CHECKING:
     from mqlite.broker.serve import (
         asgi as asgi,
     )
+    from mqlite.client import (
+        Client as Client,
+    )
+    from mqlite.clock import (
+        ManualClock as ManualClock,
+    )
     from mqlite.embedded import (
         AsyncEmbedded as AsyncEmbedded,
+        AsyncTransaction as AsyncTransaction,
         Embedded as Embedded,
+        Joined as Joined,
+        Outbox as Outbox,
+        Transaction as Transaction,
         configure as configure,
         open as open,
         open_async as open_async,
@@ -65,6 +75,8 @@ __version__ = "0.1.0"
 # Names are imported when they are first used: the command line answers `mqlite version`
 # without loading an engine.
 _HOMES = {
+    "mqlite.clock": ("ManualClock",),
+    "mqlite.client": ("Client",),
     "mqlite.api": (
         "MQ",
         "AsyncMQ",
@@ -79,6 +91,10 @@ _HOMES = {
         "open",
         "open_async",
         "outbox",
+        "Transaction",
+        "AsyncTransaction",
+        "Joined",
+        "Outbox",
     ),
     "mqlite.errors": (
         "Canceled",

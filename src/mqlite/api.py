@@ -228,7 +228,8 @@ class MQ(Protocol):
 
     def receive_deferred(self, queue: str, seq_numbers: Iterable[int]) -> list[Message]:
         """Lock deferred messages, up to 256 numbers, in the order given; numbers that are
-        not deferred are skipped. May stop early at 32 MiB of bodies. Raises NotFound."""
+        not deferred are skipped. Stops early at 32 MiB of bodies: ask again for the numbers
+        that are not in the answer. Raises NotFound."""
 
     def complete(self, queue: str, seq_number: int, lock_token: str) -> None:
         """Done: remove the message. Safe to repeat for 30 minutes. Raises LockLost."""

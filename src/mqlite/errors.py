@@ -111,23 +111,13 @@ class Canceled(MqliteError):
 class Unavailable(MqliteError):
     """The queue cannot take the operation now; nothing was written.
 
-    `reason` is one of `REASONS`; `retry_after` is the number of seconds after which
+    `reason` is `overloaded`, `database_locked`, `disk_full`, `read_only`, `storage` or
+    `closing`; from a client also `unreachable`, or `unspecified`. `retry_after` is the number of seconds after which
     trying again makes sense, or None where waiting does not help.
     """
 
     code = "unavailable"
     status = 503
-
-    REASONS: ClassVar[tuple[str, ...]] = (
-        "overloaded",
-        "database_locked",
-        "disk_full",
-        "read_only",
-        "storage",
-        "closing",
-        "unreachable",
-        "unspecified",
-    )
 
     def __init__(self, message: str, *, reason: str, retry_after: int | None = None) -> None:
         super().__init__(message)

@@ -234,14 +234,6 @@ class RenewResult(msgspec.Struct, frozen=True, omit_defaults=True):
     lease_ms: int = 0
 
 
-class DeferredBatch(msgspec.Struct, frozen=True):
-    """What `receive_deferred` locked; `truncated` says that the byte budget ended it
-    before the last number was tried."""
-
-    messages: list[MessageData]
-    truncated: bool = False
-
-
 class MoveResult(msgspec.Struct, frozen=True):
     """How many dead letters were moved or purged; `complete` is false when the call was
     cut short."""

@@ -47,11 +47,11 @@ def test_bytes_that_are_being_read_count(mq: Embedded) -> None:
 
 def test_the_budget_is_given_back() -> None:
     budget = Budget(Limits(requests=8, pending_bytes=80))
-    share = budget.enter(settles=False)
+    share = budget.enter(settles=False, reads=False)
     budget.hold(70, share)
     with pytest.raises(Unavailable, match="bytes"):
         budget.hold(1, share)
-    settling = budget.enter(settles=True)
+    settling = budget.enter(settles=True, reads=False)
     budget.hold(10, settling)
     budget.leave(10)
     budget.leave(70)

@@ -205,8 +205,9 @@ def test_a_reader_that_takes_nothing_counts_and_is_dropped(mq: Embedded) -> None
             api.send("q", b"x" * MIB)
         with connect(url) as connection:
             connection.sendall(post_bytes("Peek", b'{"queue":"q"}'))
-            eventually(lambda: api.post("Stats", {"queue": "q"}).status == 503)
-            eventually(lambda: api.post("Stats", {"queue": "q"}).status == 200)
+            eventually(lambda: api.post("Peek", {"queue": "q", "max": 1}).status == 503)
+            assert api.post("Stats", {"queue": "q"}).status == 200
+            eventually(lambda: api.post("Peek", {"queue": "q", "max": 1}).status == 200)
             answer = read_all(connection)
     length = int(parse(answer)[1]["content-length"])
     assert len(answer) < length

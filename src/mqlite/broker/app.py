@@ -124,7 +124,7 @@ class Broker:
         if self._draining or self.closed:
             raise Closed("the broker is stopping")
         budget = self.budget
-        share = budget.enter(route.settles)
+        share = budget.enter(settles=route.settles, reads=route.reads)
         try:
             request = None
             if route.decoder is not None:
@@ -154,9 +154,9 @@ class Broker:
     async def _send_large(
         self, status: int, headers: list[Header], body: bytes, send: Send
     ) -> None:
-        """Send an answer that counts as pending until the client has taken it: the last
-        event waits for that, so what slow readers hold up is bounded."""
-        self.budget.bytes += len(body)
+        """Send an answer that is counted until the client has taken it: the last event waits
+        for that. So slow readers hold up each other, and nobody else."""
+        self.budget.answers += len(body)
         try:
             await send({"type": "http.response.start", "status": status, "headers": headers})
             await send({"type": "http.response.body", "body": body, "more_body": True})
@@ -164,7 +164,7 @@ class Broker:
         except OSError:
             LOGGER.debug("the client was gone before its answer")
         finally:
-            self.budget.bytes -= len(body)
+            self.budget.answers -= len(body)
 
 
 def _refusal(problem: Exception, call: Call) -> Answer:

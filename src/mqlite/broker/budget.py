@@ -25,20 +25,25 @@ class Budget:
     settled, which is what ends the overload.
     """
 
-    __slots__ = ("_common", "_whole", "bytes", "requests")
+    __slots__ = ("_common", "_whole", "answers", "bytes", "requests")
 
     def __init__(self, limits: Limits) -> None:
         self.requests = 0
         self.bytes = 0
+        self.answers = 0
+        """Bytes of large answers that their clients have not taken yet."""
         self._whole = Share(limits.requests, limits.pending_bytes)
         self._common = Share(
             limits.requests - limits.requests // _RESERVE,
             limits.pending_bytes - limits.pending_bytes // _RESERVE,
         )
 
-    def enter(self, settles: bool) -> Share:
-        """Count one more request in. Raises Unavailable when there is no room."""
+    def enter(self, *, settles: bool, reads: bool) -> Share:
+        """Count one more request in; one that `reads` messages may get a large answer. Raises
+        Unavailable when there is no room."""
         share = self._whole if settles else self._common
+        if reads and self.answers >= share.bytes:
+            raise overloaded("too many answers wait for their clients to take them")
         if self.requests >= share.requests:
             raise overloaded("too many requests are pending")
         self.requests += 1

@@ -10,8 +10,8 @@ from mqlite import wire
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What is admitted at once. Sizes in bytes.
 
-    `pending_bytes` weighs requests as they arrive, and large answers until they are sent;
-    what is made of a request while it is worked on takes up to twice as much again.
+    `pending_bytes` weighs requests as they arrive, and by itself large answers until they are
+    taken; what is made of a request while it is worked on takes up to twice as much again.
     """
 
     requests: int = 4096

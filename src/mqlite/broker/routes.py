@@ -17,12 +17,13 @@ Handler = Callable[[Call, Any], Awaitable[msgspec.Struct]]
 
 class Route(NamedTuple):
     """`decoder` is None where the request body is never read. `settles` may use the part
-    of the budget that is kept for settlements."""
+    of the budget that is kept for settlements; the answer of one that `reads` holds bodies."""
 
     path: str
     handler: Handler
     decoder: msgspec.json.Decoder[Any] | None
-    settles: bool
+    settles: bool = False
+    reads: bool = False
 
 
 def _route(
@@ -31,28 +32,34 @@ def _route(
     handler: Callable[[Call, RequestType], Awaitable[msgspec.Struct]],
     *,
     settles: bool = False,
+    reads: bool = False,
 ) -> Route:
-    return Route(f"/mqlite.v1.{name}", handler, msgspec.json.Decoder(request), settles)
+    return Route(f"/mqlite.v1.{name}", handler, msgspec.json.Decoder(request), settles, reads)
 
 
 def _unread(name: str, handler: Callable[[Call, None], Awaitable[msgspec.Struct]]) -> Route:
-    return Route(f"/mqlite.v1.{name}", handler, None, False)
+    return Route(f"/mqlite.v1.{name}", handler, None)
 
 
 _TABLE: Final = (
     _route("QueueService/Send", wire.SendRequest, queue.send_messages),
-    _route("QueueService/Receive", wire.ReceiveRequest, queue.receive_messages),
+    _route("QueueService/Receive", wire.ReceiveRequest, queue.receive_messages, reads=True),
     _route("QueueService/Complete", wire.SettleRequest, queue.complete, settles=True),
     _route("QueueService/CompleteBatch", wire.BatchRequest, queue.complete_batch, settles=True),
     _route("QueueService/RenewBatch", wire.BatchRequest, queue.renew_batch, settles=True),
     _route("QueueService/Abandon", wire.SettleRequest, queue.abandon, settles=True),
     _route("QueueService/Reject", wire.SettleRequest, queue.reject, settles=True),
     _route("QueueService/Defer", wire.SettleRequest, queue.defer, settles=True),
-    _route("QueueService/ReceiveDeferred", wire.ReceiveDeferredRequest, queue.receive_deferred),
+    _route(
+        "QueueService/ReceiveDeferred",
+        wire.ReceiveDeferredRequest,
+        queue.receive_deferred,
+        reads=True,
+    ),
     _route("QueueService/Renew", wire.SettleRequest, queue.renew, settles=True),
     _route("QueueService/Schedule", wire.SendRequest, queue.send_messages),
     _route("QueueService/Cancel", wire.CancelRequest, queue.cancel),
-    _route("QueueService/Peek", wire.PeekRequest, queue.peek),
+    _route("QueueService/Peek", wire.PeekRequest, queue.peek, reads=True),
     _route("QueueService/Stats", wire.StatsRequest, queue.stats),
     _route("AdminService/CreateQueue", wire.CreateQueueRequest, admin.create_queue),
     _route("AdminService/Subscribe", wire.SubscribeRequest, admin.subscribe),

@@ -43,6 +43,10 @@ class Core:
     @classmethod
     def open(cls, database: str | os.PathLike[str], options: Options) -> Core:
         """See `mqlite.open`."""
+        if unknown := options.keys() - Options.__annotations__.keys():
+            raise InvalidArgument(
+                f"unknown option {min(unknown)!r}; known are {', '.join(Options.__annotations__)}"
+            )
         max_message_bytes = options.get("max_message_bytes", MAX_MESSAGE_BYTES)
         if max_message_bytes <= 0:
             raise InvalidArgument(f"max_message_bytes must be positive, got {max_message_bytes}")
@@ -115,42 +119,45 @@ class Core:
     def receive(
         self, queue: str, limit: int, wait_ms: int, mode: ReceiveMode, attempt_id: str
     ) -> Claimed:
-        """Claim, waiting for the first message. Raises Closed when the queue closes."""
-        claim = receive.claim(queue, limit, mode=mode, attempt_id=attempt_id)
+        """Claim, waiting for the first message. When the wait is interrupted, what was claimed
+        meanwhile is given back with the delivery uncounted. Raises Closed."""
+        claim, give_back = self._claim(queue, limit, mode, attempt_id)
         end = self.clock.elapsed() + wait_ms
-        claimed = self.run(claim)
+        claimed = self.store.run(claim, abandoned=give_back)
         while self._left(claimed, end) > 0:
             with self.store.waiters.join(claimed.queue_id) as place:
-                claimed = self.run(claim)
+                claimed = self.store.run(claim, abandoned=give_back)
                 while (left := self._left(claimed, end)) > 0 and claimed.queue_id == place.queue_id:
                     place.wait(self.clock.now() + left)
-                    claimed = self.run(claim)
+                    claimed = self.store.run(claim, abandoned=give_back)
         return claimed
 
     async def receive_async(
         self, queue: str, limit: int, wait_ms: int, mode: ReceiveMode, attempt_id: str
     ) -> Claimed:
-        """`receive` for a task. When the task is cancelled, what it has claimed is given back
-        with the delivery uncounted."""
-        claim = receive.claim(queue, limit, mode=mode, attempt_id=attempt_id)
+        """`receive` for a task; its cancellation is an interruption."""
+        claim, give_back = self._claim(queue, limit, mode, attempt_id)
+        end = self.clock.elapsed() + wait_ms
+        claimed = await self.run_async(claim, give_back)
+        while self._left(claimed, end) > 0:
+            with self.store.waiters.join_async(claimed.queue_id) as place:
+                claimed = await self.run_async(claim, give_back)
+                while (left := self._left(claimed, end)) > 0 and claimed.queue_id == place.queue_id:
+                    await place.wait(self.clock.now() + left)
+                    claimed = await self.run_async(claim, give_back)
+        return claimed
+
+    def _claim(
+        self, queue: str, limit: int, mode: ReceiveMode, attempt_id: str
+    ) -> tuple[Operation[Claimed], Callable[[Claimed], None]]:
+        """The claim, and what undoes it where nobody takes its messages."""
 
         def give_back(claimed: Claimed) -> None:
             if claimed and mode == "peek_lock":
                 leases = [(message.seq_number, message.lock_token) for message in claimed]
                 self.store.post(receive.release(queue, leases, attempt_id))
 
-        async def attempt() -> Claimed:
-            return await self.run_async(claim, give_back)
-
-        end = self.clock.elapsed() + wait_ms
-        claimed = await attempt()
-        while self._left(claimed, end) > 0:
-            with self.store.waiters.join_async(claimed.queue_id) as place:
-                claimed = await attempt()
-                while (left := self._left(claimed, end)) > 0 and claimed.queue_id == place.queue_id:
-                    await place.wait(self.clock.now() + left)
-                    claimed = await attempt()
-        return claimed
+        return receive.claim(queue, limit, mode=mode, attempt_id=attempt_id), give_back
 
     def _left(self, claimed: Claimed, end: int) -> int:
         """For how long to wait on, in milliseconds; not at all if there is an answer."""

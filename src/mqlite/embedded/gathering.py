@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from contextvars import Context
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from mqlite.engine import send
 from mqlite.engine.routing import Routes, merged
 from mqlite.engine.steps import Operation, Steps
 from mqlite.errors import InTransaction, MqliteError, Unavailable
@@ -63,7 +62,7 @@ class Gathering:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def send(
-        self, name: str, message: OutMessage, at: int, ttl_ms: int, routes: Routes | None = None
+        self, name: str, message: OutMessage, at: int, ttl_ms: int, routes: Routes | None
     ) -> int:
         """Send one message to what is known to be a queue, or a topic that has been routed
         by; durable when it returns. Raises as the operation `send`."""
@@ -143,11 +142,10 @@ class Gathering:
 
     def _operation(self, kind: Kind, sends: Sequence[Single]) -> Operation[list[int]]:
         routes = [single.routes for single in sends if single.routes is not None]
-        return send.send(
+        return self._core.calls.sender.operation(
             kind.name,
             [single.message for single in sends],
-            at=kind.at,
-            ttl_ms=kind.ttl_ms,
-            max_bytes=self._core.max_message_bytes,
-            routes=merged(routes) if routes else None,
+            kind.at,
+            kind.ttl_ms,
+            merged(routes) if routes else None,
         )

@@ -6,8 +6,8 @@ import json
 from typing import Final
 
 from mqlite.engine import rows
-from mqlite.engine.catalog import resolve_queue
-from mqlite.engine.names import check_present, no_queue
+from mqlite.engine.catalog import existing_queue, resolve_queue
+from mqlite.engine.names import check_present
 from mqlite.engine.steps import NOW, Row, Statement, Steps, operation
 from mqlite.model import RESPONSE_BODY_BYTES, STATES, MessageData, QueueStats
 
@@ -77,10 +77,7 @@ def _page(found: list[Row], limit: int) -> list[int]:
 def stats(queue_name: str) -> Steps[QueueStats]:
     """Counts by state, and the age of the oldest active or locked message, which is the one
     with the smallest sequence number. Raises NotFound."""
-    check_present(queue_name)
-    queue = yield from resolve_queue(queue_name)
-    if queue is None:
-        raise no_queue(queue_name)
+    queue = yield from existing_queue(queue_name)
     now: int = yield NOW
     counts: dict[str, int] = {}
     for state in STATES:

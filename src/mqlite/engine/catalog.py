@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from mqlite.engine.filters import Matches, compiled
+from mqlite.engine.names import check_present, no_queue
 from mqlite.engine.steps import Resolve, Row, Statement, Steps, operation
 from mqlite.model import Kind, QueueConfig
 
@@ -110,3 +111,13 @@ def resolve_queue(name: str) -> Steps[Queue | None]:
     """The queue or backing queue of this name; a topic is no queue."""
     found: Queue | Topic | None = yield Resolve(name)
     return found if isinstance(found, Queue) else None
+
+
+def existing_queue(name: str, field: str = "queue") -> Steps[Queue]:
+    """The queue or backing queue of this name. Raises InvalidArgument naming `field` for what
+    is no name, NotFound."""
+    check_present(name, field)
+    queue = yield from resolve_queue(name)
+    if queue is None:
+        raise no_queue(name)
+    return queue

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from mqlite.engine import leaving, lines
-from mqlite.engine.catalog import Queue, resolve_queue
+from mqlite.engine.catalog import Queue, existing_queue
 from mqlite.engine.lines import Place
-from mqlite.engine.names import check_present, no_queue
 from mqlite.engine.steps import (
     EXPIRY_DUE,
     NOW,
@@ -144,9 +143,9 @@ def _move(
 @operation()
 def survey(queue_name: str, target: str, older_than_ms: int) -> Steps[Scope]:
     """Check the queues and note which dead letters are meant."""
-    queue = yield from _existing(queue_name)
+    queue = yield from existing_queue(queue_name)
     if target:
-        yield from _existing(target)
+        yield from existing_queue(target)
     now: int = yield NOW
     last = yield Statement(SELECT_LAST_DEAD, (queue.id,))
     return Scope(last[0][0] if last else 0, now - older_than_ms if older_than_ms else 2**63 - 1)
@@ -156,11 +155,11 @@ def survey(queue_name: str, target: str, older_than_ms: int) -> Steps[Scope]:
 def redrive_chunk(
     queue_name: str, target: str, scope: Scope, after: int, limit: int
 ) -> Steps[Chunk]:
-    queue = yield from _existing(queue_name)
+    queue = yield from existing_queue(queue_name)
     selected = yield from _select(queue, scope, after, limit)
     if selected.places:
         if target:
-            yield from _move_over((yield from _existing(target)), selected)
+            yield from _move_over((yield from existing_queue(target)), selected)
         else:
             yield from _revive(queue, selected)
         yield Event("redriven", queue.id, len(selected.places))
@@ -169,7 +168,7 @@ def redrive_chunk(
 
 @operation()
 def purge_chunk(queue_name: str, scope: Scope, after: int, limit: int) -> Steps[Chunk]:
-    queue = yield from _existing(queue_name)
+    queue = yield from existing_queue(queue_name)
     selected = yield from _select(queue, scope, after, limit)
     if selected.places:
         yield from leaving.remove(queue.id, selected.places)
@@ -229,11 +228,3 @@ def _enter(queue: Queue, selected: Selected, unlined: int) -> Steps[None]:
 
 def _seqs(selected: Selected) -> str:
     return json.dumps([place.seq for place in selected.places])
-
-
-def _existing(queue_name: str) -> Steps[Queue]:
-    check_present(queue_name)
-    queue = yield from resolve_queue(queue_name)
-    if queue is None:
-        raise no_queue(queue_name)
-    return queue

@@ -9,8 +9,15 @@ from typing import Any, Final
 import msgspec
 
 from mqlite.engine import lines
-from mqlite.engine.catalog import SELECT_QUEUES, SETTINGS, Queue, queue_from_row, resolve_queue
-from mqlite.engine.names import check_name, check_present, no_queue
+from mqlite.engine.catalog import (
+    SELECT_QUEUES,
+    SETTINGS,
+    Queue,
+    existing_queue,
+    queue_from_row,
+    resolve_queue,
+)
+from mqlite.engine.names import check_name
 from mqlite.engine.steps import (
     NOW,
     Changed,
@@ -106,12 +113,12 @@ def create_queue(name: str, kind: str, settings: Mapping[str, Any]) -> Steps[Non
     check_name(name)
     kind = kind or "queue"
     _check_choice("kind", kind, ("queue", "subscription"))
-    merge_settings(settings, None)
+    fresh = merge_settings(settings, None)
     if (yield Statement(SELECT_TOPIC_EXISTS, (name,))):
         raise NameConflict(f"{name!r} is a topic")
     queue = yield from resolve_queue(name)
     if queue is None:
-        yield from insert_queue(name, kind, merge_settings(settings, None))
+        yield from insert_queue(name, kind, fresh)
     elif queue.kind != kind:
         raise NameConflict(f"{name!r} already exists as a {queue.kind}")
     else:
@@ -136,10 +143,7 @@ def _update(queue: Queue, config: QueueConfig) -> Steps[None]:
 @operation()
 def set_paused(name: str, paused: bool) -> Steps[None]:
     """Stop or allow claims; sends and settlements go on. Raises NotFound."""
-    check_present(name, "name")
-    queue = yield from resolve_queue(name)
-    if queue is None:
-        raise no_queue(name)
+    queue = yield from existing_queue(name, "name")
     now: int = yield NOW
     yield Statement(SET_PAUSED, (paused, now, queue.id))
     yield Changed(name)
@@ -150,10 +154,7 @@ def set_paused(name: str, paused: bool) -> Steps[None]:
 @operation(reads=True)
 def generation(name: str) -> Steps[str]:
     """The present incarnation of the name. Raises NotFound."""
-    check_present(name, "name")
-    queue = yield from resolve_queue(name)
-    if queue is None:
-        raise no_queue(name)
+    queue = yield from existing_queue(name, "name")
     return queue.generation
 
 
@@ -164,10 +165,7 @@ def delete_queue(name: str, expected: str) -> Steps[None]:
     Raises InvalidArgument (no generation, a backing queue), NotFound, QueueChanged,
     QueueNotEmpty.
     """
-    check_present(name, "name")
-    queue = yield from resolve_queue(name)
-    if queue is None:
-        raise no_queue(name)
+    queue = yield from existing_queue(name, "name")
     if queue.kind != "queue":
         raise InvalidArgument(f"{name!r} is a subscription; unsubscribe removes it")
     yield from retire(queue, expected)

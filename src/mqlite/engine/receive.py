@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from mqlite.engine import attempts, content, lines, rows
-from mqlite.engine.catalog import Queue, resolve_queue
+from mqlite.engine.catalog import Queue, existing_queue, resolve_queue
 from mqlite.engine.expiry import expire_active
 from mqlite.engine.names import check_present, no_queue
 from mqlite.engine.steps import (
@@ -111,10 +111,7 @@ def claim(
     queue's lock duration. A retry under the same `attempt_id` answers the first batch.
     Raises NotFound, InvalidArgument.
     """
-    check_present(queue_name)
-    queue = yield from resolve_queue(queue_name)
-    if queue is None:
-        raise no_queue(queue_name)
+    queue = yield from existing_queue(queue_name)
     now: int = yield NOW
     claimed = Claimed(queue_id=queue.id)
     if attempt_id:

@@ -43,9 +43,7 @@ class Bounds(NamedTuple):
 
 def effective(own: int, inherited: int) -> int:
     """A queue's bound: its own if positive, none if negative, else the engine's; 0 is none."""
-    if own:
-        return max(own, 0)
-    return max(inherited, 0)
+    return max(own, 0) if own else inherited
 
 
 def retain(engine: Bounds) -> Plan[None]:

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from mqlite.engine import content, dedup, leaving
-from mqlite.engine.catalog import Queue, Topic, resolve_queue
+from mqlite.engine.catalog import Queue, Topic, existing_queue
 from mqlite.engine.content import Content
 from mqlite.engine.dedup import Verdicts
 from mqlite.engine.lines import Place
@@ -302,10 +302,7 @@ def _conflict(message: OutMessage) -> DedupConflict:
 @operation()
 def cancel(queue_name: str, seq: int) -> Steps[None]:
     """Delete a scheduled message that was never delivered. Raises NotFound."""
-    check_present(queue_name)
-    queue = yield from resolve_queue(queue_name)
-    if queue is None:
-        raise no_queue(queue_name)
+    queue = yield from existing_queue(queue_name)
     rows = yield Statement(SELECT_CANCELABLE, (seq, queue.id))
     if not rows:
         raise NotFound(f"queue {queue_name!r} has no scheduled message {seq} to cancel")

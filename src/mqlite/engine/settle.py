@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from mqlite.engine import content, failing, leaving, lines, receipts
-from mqlite.engine.catalog import Queue, resolve_queue
+from mqlite.engine.catalog import Queue, existing_queue, resolve_queue
 from mqlite.engine.lines import Place
-from mqlite.engine.names import check_present, no_queue
+from mqlite.engine.names import check_present
 from mqlite.engine.steps import (
     LOCK_DUE,
     NOW,
@@ -54,7 +54,7 @@ def complete(queue_name: str, seq: int, token: str) -> Steps[None]:
     else:
         removed = yield Statement(COMPLETE, (seq, queue.id, token, now))
         if not removed:
-            yield from _require_receipt(queue, seq, request, now)
+            yield from _require_receipt(seq, request, now)
             return
         line, head, payload_id = removed[0]
         yield from content.drop(payload_id)
@@ -126,10 +126,7 @@ class Renewal(RenewResult, frozen=True):
 def renew(queue_name: str, seq: int, token: str) -> Steps[Renewal]:
     """Extend a live lease by the queue's lock duration, never shortening it. Raises NotFound,
     LockLost."""
-    check_present(queue_name)
-    queue = yield from resolve_queue(queue_name)
-    if queue is None:
-        raise no_queue(queue_name)
+    queue = yield from existing_queue(queue_name)
     if not token:
         raise lock_lost(seq)
     now: int = yield NOW
@@ -159,10 +156,10 @@ def _held(queue: Queue, seq: int, token: str, now: int, request: bytes) -> Steps
     rows: list[Row] = yield Statement(SELECT_HELD, (seq, queue.id, token, now))
     if rows:
         return rows[0]
-    yield from _require_receipt(queue, seq, request, now)
+    yield from _require_receipt(seq, request, now)
     return None
 
 
-def _require_receipt(queue: Queue, seq: int, request: bytes, now: int) -> Steps[None]:
+def _require_receipt(seq: int, request: bytes, now: int) -> Steps[None]:
     if not (yield from receipts.exists(seq, request, now)):
         raise lock_lost(seq)

@@ -15,8 +15,6 @@ from typing import (
     Generic,
     NamedTuple,
     ParamSpec,
-    Protocol,
-    Self,
     TypeVar,
 )
 
@@ -220,10 +218,3 @@ class Pass(NamedTuple):
     every_ms: int
     start: Callable[[], Plan[Any]]
     due: str | None = None
-
-
-class Recheck(Protocol):
-    """A result that is a claim about the future, checked again after its commit."""
-
-    def recheck(self, now: int) -> Self:
-        """What still holds at `now` (epoch ms)."""

@@ -49,9 +49,9 @@ def recover() -> Plan[None]:
     return _exhaust(leases.recover, leases.CHUNK)
 
 
-def _exhaust(chunk: Callable[[int], Operation[int]], size: int) -> Plan[None]:
-    """Run a chunk after the other until one finds less than it could take."""
-    while (yield chunk(size)) >= size:
+def _exhaust(chunk: Callable[[], Operation[int]], size: int) -> Plan[None]:
+    """Run a chunk after the other until one finds less than `size`."""
+    while (yield chunk()) >= size:
         pass
 
 

@@ -44,8 +44,8 @@ class NameCache:
     callers, and a flood of unknown ones must not fill the memory.
 
     Only the holder of the writer changes it, inside the transaction, so that the rest of
-    the transaction sees its own changes. `version` moves with every change: what another
-    thread derived from a name is compared with it inside a transaction.
+    the transaction sees its own changes. `version` moves with every change: a rollback that
+    finds it moved forgets everything.
     """
 
     def __init__(self) -> None:
