@@ -133,7 +133,7 @@ def end_by_sql(mq: mqlite.Embedded, end: str) -> None:
 
 
 def test_ending_it_by_sql_is_found_out(mq: mqlite.Embedded) -> None:
-    for end in ("COMMIT", "ROLLBACK"):
+    for end in ("/* hidden */ COMMIT", "-- hidden\nROLLBACK"):
         with pytest.raises(mqlite.TransactionClosed):
             end_by_sql(mq, end)
     mq.send("q", b"free")
@@ -218,3 +218,11 @@ def test_what_is_not_on_an_async_one_is_refused_at_once(
             assert (await mq.stats("q")).total == 1
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("sql", ["COMMIT", "commit;", " end ", "ROLLBACK", "BEGIN IMMEDIATE"])
+def test_only_the_block_ends_the_transaction(mq: mqlite.Embedded, sql: str) -> None:
+    with pytest.raises(mqlite.InvalidArgument, match="its block"), mq.transaction() as tx:
+        tx.send("q", "lost")
+        tx.execute(sql)
+    assert mq.stats("q").total == 0

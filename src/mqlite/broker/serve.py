@@ -131,4 +131,6 @@ def _server(
 def _require_extra() -> None:
     """`asgi` works without the server's packages; what serves says what it misses."""
     if not (find_spec("uvicorn") and find_spec("httptools")):
-        raise ImportError("serving needs the broker extra: pip install 'mqlite[broker]'")
+        raise ImportError(
+            "serving needs the broker extra: pip install 'mqlite[broker]', or '.[broker]' in a checkout"
+        )

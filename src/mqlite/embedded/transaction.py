@@ -15,6 +15,7 @@ from mqlite.embedded.calls import Calls
 from mqlite.embedded.savepoints import Savepoints
 from mqlite.embedded.transactional import Settling
 from mqlite.engine.steps import Operation
+from mqlite.errors import InvalidArgument
 from mqlite.model import OutMessage, SettleResult
 from mqlite.stores.sqlite import SqliteStore
 from mqlite.stores.sqlite.transaction import (
@@ -40,8 +41,9 @@ class Transaction(Settling):
 
     def execute(self, sql: str, parameters: Parameters = ()) -> sqlite3.Cursor:
         """Run a statement of the caller's own; the cursor lives until the transaction's
-        end. Raises sqlite3.Error."""
+        end. Raises sqlite3.Error, and InvalidArgument for one that would end it."""
         self._held.check()
+        _refuse_control(sql)
         self._savepoints.see(sql)
         return self._kept(self._held.connection.execute(sql, parameters))
 
@@ -189,6 +191,15 @@ class AsyncTransaction:
     async def defer(self, queue: str, seq_number: int, lock_token: str) -> None:
         """See `Transaction.defer`."""
         await self._held.call(self._sync.defer, queue, seq_number, lock_token)
+
+
+def _refuse_control(sql: str) -> None:
+    """The block ends the transaction: a COMMIT of the caller's own would lose what the sends
+    in it have to tell."""
+    words = sql.upper().replace(";", " ").split(maxsplit=3)
+    ends = words[:1] in (["BEGIN"], ["COMMIT"], ["END"])
+    if ends or (words[:1] == ["ROLLBACK"] and "TO" not in words):
+        raise InvalidArgument(f"{words[0]} is not for here: the transaction ends with its block")
 
 
 @contextmanager
