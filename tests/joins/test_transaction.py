@@ -222,7 +222,6 @@ def test_what_is_not_on_an_async_one_is_refused_at_once(
 
 @pytest.mark.parametrize("sql", ["COMMIT", "commit;", " end ", "ROLLBACK", "BEGIN IMMEDIATE"])
 def test_only_the_block_ends_the_transaction(mq: mqlite.Embedded, sql: str) -> None:
-    with pytest.raises(mqlite.InvalidArgument, match="its block"), mq.transaction() as tx:
-        tx.send("q", "lost")
-        tx.execute(sql)
+    with pytest.raises(mqlite.InvalidArgument, match="its block"):
+        end_by_sql(mq, sql)
     assert mq.stats("q").total == 0
