@@ -12,7 +12,7 @@ from mqlite.embedded.transactional import Sending, Settling
 from mqlite.engine.steps import Operation
 from mqlite.errors import SchemaMismatch
 from mqlite.model import MAX_MESSAGE_BYTES
-from mqlite.stores.callers import Caller, main_file, recognise
+from mqlite.stores.callers import Caller, main_file, recognise, remember
 from mqlite.stores.joined import JoinedStore
 from mqlite.stores.sqlite.failures import unavailable
 from mqlite.stores.sqlite.ledger import SCHEMA_VERSION
@@ -63,7 +63,8 @@ def outbox(connection: Any, *, max_message_bytes: int = MAX_MESSAGE_BYTES) -> Ou
     queue of this version.
     """
     caller = recognise(connection)
-    _check_schema(caller.connection)
+    with remember(caller.connection).lock:
+        _check_schema(caller.connection)
     clock = SystemClock()
     return Outbox(caller, Calls(clock, max_message_bytes), clock)
 

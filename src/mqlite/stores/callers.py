@@ -122,7 +122,8 @@ def main_file(connection: sqlite3.Connection) -> Path:
 
 def same_file(connection: sqlite3.Connection, path: Path) -> None:
     """Raises InvalidArgument unless the connection's main database is the file at `path`."""
-    main = main_file(connection)
+    with remember(connection).lock:
+        main = main_file(connection)
     try:
         same = main.samefile(path)
     except OSError:
