@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -129,3 +129,24 @@ def test_a_file_that_cannot_be_written_is_unavailable(mq: mqlite.Embedded, path:
     ):
         mqlite.outbox(connection).send("q", b"never")
     assert refused.value.reason == "read_only"
+
+
+@pytest.mark.parametrize("how", ["join", "outbox"])
+def test_our_own_reads_make_no_transaction_unwritable(
+    mq: mqlite.Embedded, path: Path, resources: ExitStack, how: str
+) -> None:
+    """The caller begins deferred and has read nothing; another connection writes at the
+    moment of every statement of ours that follows."""
+    caller = sqlite3_caller(path, resources, begin="BEGIN", isolation_level=None)
+    other = resources.enter_context(closing(sqlite3.connect(path, timeout=0)))
+
+    def write(statement: str) -> None:
+        with suppress(sqlite3.OperationalError), other:
+            other.execute("INSERT INTO orders VALUES (1)")
+
+    with caller.transaction():
+        caller.handle.set_trace_callback(write)
+        join = mq.join if how == "join" else mqlite.outbox
+        join(caller.handle).send("q", b"sent")
+        caller.handle.set_trace_callback(None)
+    assert bodies(mq) == [b"sent"]

@@ -13,8 +13,7 @@ from mqlite.engine.steps import Operation
 from mqlite.errors import SchemaMismatch
 from mqlite.model import MAX_MESSAGE_BYTES
 from mqlite.stores.callers import Caller, main_file, recognise, remember
-from mqlite.stores.joined import JoinedStore
-from mqlite.stores.sqlite.failures import unavailable
+from mqlite.stores.joined import TAKE_WRITE_LOCK, JoinedStore, explained
 from mqlite.stores.sqlite.ledger import SCHEMA_VERSION
 
 T = TypeVar("T")
@@ -64,18 +63,22 @@ def outbox(connection: Any, *, max_message_bytes: int = MAX_MESSAGE_BYTES) -> Ou
     """
     caller = recognise(connection)
     with remember(caller.connection).lock:
-        _check_schema(caller.connection)
+        _check_schema(caller)
     clock = SystemClock()
     return Outbox(caller, Calls(clock, max_message_bytes), clock)
 
 
-def _check_schema(connection: sqlite3.Connection) -> None:
-    path = main_file(connection)
+def _check_schema(caller: Caller) -> None:
+    path = main_file(caller.connection)
+    cursor = sqlite3.Cursor(caller.connection)
     try:
-        row = sqlite3.Cursor(connection).execute(SELECT_SCHEMA_VERSION).fetchone()
+        if caller.connection.in_transaction:
+            cursor.execute(TAKE_WRITE_LOCK)
+        row = cursor.execute(SELECT_SCHEMA_VERSION).fetchone()
     except sqlite3.OperationalError as error:
-        if (busy := unavailable(error)) is not None:
-            raise busy from error
+        meaning = explained(error, caller.library)
+        if meaning is not error:
+            raise meaning from error
         row = None
     if row is None:
         raise SchemaMismatch(f"{path} holds no queue; create it with mqlite.open({str(path)!r})")

@@ -6,9 +6,9 @@ import gc
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
@@ -27,7 +27,8 @@ AUTOCOMMIT_FIX: Final = {
     "Django": "use it inside `transaction.atomic()`",
 }
 
-_MAIN: Final = "SELECT CAST(file AS BLOB) FROM pragma_database_list WHERE name = 'main'"
+# Not a SELECT from pragma_database_list: that would begin reading in the caller's transaction.
+_DATABASES: Final = "PRAGMA database_list"
 
 
 def _always() -> None:
@@ -114,10 +115,23 @@ def _refused(connection: Any) -> InvalidArgument:
 
 def main_file(connection: sqlite3.Connection) -> Path:
     """The file of the connection's main database. Raises InvalidArgument where it has none."""
-    row = sqlite3.Cursor(connection).execute(_MAIN).fetchone()
-    if row is None or not row[0]:
+    with texts(connection, bytes):
+        rows = sqlite3.Cursor(connection).execute(_DATABASES).fetchall()
+    file = next((file for _, name, file in rows if name == b"main"), b"")
+    if not file:
         raise InvalidArgument("connection is to a memory database; a queue is joined on its file")
-    return Path(os.fsdecode(row[0]))
+    return Path(os.fsdecode(file))
+
+
+@contextmanager
+def texts(connection: sqlite3.Connection, factory: type[str] | type[bytes]) -> Generator[None]:
+    """Text as `factory` makes it, whatever the caller's connection makes of it."""
+    theirs = connection.text_factory
+    connection.text_factory = factory
+    try:
+        yield
+    finally:
+        connection.text_factory = theirs
 
 
 def same_file(connection: sqlite3.Connection, path: Path) -> None:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from time import monotonic
 from typing import Final, TypeVar
 
@@ -17,7 +15,7 @@ from mqlite.clock import Clock
 from mqlite.engine.steps import Operation
 from mqlite.errors import InvalidArgument, TransactionNotWritable
 from mqlite.stores import effects
-from mqlite.stores.callers import AUTOCOMMIT_FIX, DEFERRED_FIX, Caller, remember
+from mqlite.stores.callers import AUTOCOMMIT_FIX, DEFERRED_FIX, Caller, remember, texts
 from mqlite.stores.names import NoNames
 from mqlite.stores.sqlite.failures import unavailable
 from mqlite.stores.sqlite.foreign import PREPARED
@@ -26,6 +24,7 @@ from mqlite.stores.sqlite.runner import Runner
 T = TypeVar("T")
 
 INSERT_EFFECTS: Final = "INSERT INTO mqlite_effects (effects) VALUES (?)"
+TAKE_WRITE_LOCK: Final = "DELETE FROM main.mqlite_meta WHERE 0"
 _RETRY_S: Final = 0.002
 
 
@@ -49,12 +48,12 @@ class JoinedStore:
         """
         self._check()
         try:
-            with remember(self._connection).lock, _our_texts(self._connection):
+            with remember(self._connection).lock, texts(self._connection, str):
                 cursor = sqlite3.Cursor(self._connection)
                 self._begin(cursor)
                 return self._patiently(cursor, operation)
         except sqlite3.Error as error:
-            raise self._explained(error) from error
+            raise explained(error, self._library) from error
 
     def _begin(self, cursor: sqlite3.Cursor) -> None:
         if self._connection.in_transaction:
@@ -91,6 +90,9 @@ class JoinedStore:
         runner = Runner(cursor, self._clock, NoNames())
         cursor.execute("SAVEPOINT mqlite_joined")
         try:
+            # After a deferred BEGIN our own first read would fix a snapshot that another
+            # connection's commit makes unwritable; a first write waits for the lock instead.
+            cursor.execute(TAKE_WRITE_LOCK)
             result = runner.run(operation)
             told = runner.take_effects()
             if told:
@@ -106,21 +108,12 @@ class JoinedStore:
         cursor.execute("RELEASE mqlite_joined")
         return result
 
-    def _explained(self, error: sqlite3.Error) -> Exception:
-        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_BUSY_SNAPSHOT:
-            return TransactionNotWritable(
-                "the transaction has read before another connection wrote and can no longer "
-                f"write; roll it back, and {DEFERRED_FIX[self._library]}"
-            )
-        return unavailable(error) or error
 
-
-@contextmanager
-def _our_texts(connection: sqlite3.Connection) -> Generator[None]:
-    """Text as `str`, whatever the caller's connection makes of it."""
-    theirs = connection.text_factory
-    connection.text_factory = str
-    try:
-        yield
-    finally:
-        connection.text_factory = theirs
+def explained(error: sqlite3.Error, library: str) -> Exception:
+    """What SQLite's error means to somebody whose transaction is joined."""
+    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_BUSY_SNAPSHOT:
+        return TransactionNotWritable(
+            "the transaction has read before another connection wrote and can no longer "
+            f"write; roll it back, and {DEFERRED_FIX[library]}"
+        )
+    return unavailable(error) or error
