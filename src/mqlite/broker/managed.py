@@ -1,0 +1,73 @@
+"""Access keys from the database, looked up for every request.
+
+Nothing is remembered from one request to another: the answer is read from the database
+after the request came, so a key that is revoked is refused from the next request on.
+Requests that come while a lookup is under way share the next one, and its change of threads.
+(With 64 at once that is 12 us of processor time for each, against 49 for lookups one by one.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import Context
+from typing import TYPE_CHECKING, NamedTuple
+
+from mqlite.broker.auth import Refused
+from mqlite.broker.rights import Rights, rights_of
+from mqlite.engine import keys
+from mqlite.engine.keys import Permissions, Worthless
+
+if TYPE_CHECKING:
+    from mqlite.embedded.core import Core
+
+
+class Asked(NamedTuple):
+    digest: bytes
+    answer: asyncio.Future[Permissions | Worthless]
+
+
+class ManagedKeys:
+    """The keys of one queue, for one event loop."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._asked: list[Asked] = []
+        self._serving: asyncio.Task[None] | None = None
+
+    async def rights(self, digest: bytes) -> Rights:
+        """What the token with this digest may do. Raises Refused, and what the
+        database raises where it cannot be asked: then nobody is let in."""
+        loop = asyncio.get_running_loop()
+        asked = Asked(digest, loop.create_future())
+        self._asked.append(asked)
+        if self._serving is None:
+            # Not in the first one's context, whose deadline is not that of the others.
+            self._serving = loop.create_task(self._serve(), context=Context())
+        permissions = await asked.answer
+        if isinstance(permissions, str):
+            raise Refused("the bearer token is not valid", permissions)
+        return rights_of(permissions)
+
+    async def _serve(self) -> None:
+        try:
+            while self._asked:
+                asked, self._asked = self._asked, []
+                await self._answer(asked)
+        finally:
+            self._serving = None
+
+    async def _answer(self, asked: list[Asked]) -> None:
+        waiting = [one for one in asked if not one.answer.done()]
+        try:
+            lookup = keys.permissions_of([one.digest for one in waiting])
+            found = await self._core.store.seek_async(lookup)
+        except BaseException as error:
+            for one in waiting:
+                if not one.answer.done():
+                    one.answer.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+            return
+        for one, permissions in zip(waiting, found, strict=True):
+            if not one.answer.done():
+                one.answer.set_result(permissions)

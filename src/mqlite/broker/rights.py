@@ -1,0 +1,36 @@
+"""What the holder of a credential may do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Literal
+
+from mqlite.keys import Permission
+
+Right = Literal["send", "listen", "manage", "observe", "keys"]
+Rights = frozenset[Right]
+
+ADMINISTRATOR: Final[Rights] = frozenset({"send", "listen", "manage", "observe", "keys"})
+MONITOR: Final[Rights] = frozenset({"observe"})
+ANYBODY: Final[Rights] = ADMINISTRATOR - {"keys"}
+"""Where authentication is off: nobody there can be trusted with keys that outlive that."""
+
+_GRANTED: Final[dict[Permission, Rights]] = {
+    "send": frozenset({"send"}),
+    "listen": frozenset({"listen"}),
+    "manage": ADMINISTRATOR,
+}
+
+
+def rights_of(permissions: Iterable[Permission]) -> Rights:
+    """What an access key with these permissions may do."""
+    return frozenset[Right]().union(*(_GRANTED[permission] for permission in permissions))
+
+
+def needed(right: Right) -> str:
+    """What a caller lacks who has not got this right."""
+    if right == "keys":
+        return "the permission manage, on a broker with authentication"
+    if right == "observe":
+        return "the permission manage, or the token of a monitor"
+    return f"the permission {right}"
