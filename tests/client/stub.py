@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,9 +15,13 @@ Behaviour = Callable[[str, dict[str, Any]], Answer]
 
 
 class Request(NamedTuple):
-    method: str
-    body: dict[str, Any]
+    path: str
     token: str | None
+    body: dict[str, Any]
+
+    @property
+    def method(self) -> str:
+        return self.path.rpartition("/")[2]
 
 
 class StubBroker:
@@ -31,9 +36,13 @@ class StubBroker:
     def methods(self) -> list[str]:
         return [request.method for request in self.requests]
 
+    @property
+    def last(self) -> Request:
+        return self.requests[-1]
+
 
 @contextmanager
-def serving(behaviour: Behaviour) -> Iterator[StubBroker]:
+def serving(behaviour: Behaviour, *, tls: ssl.SSLContext | None = None) -> Iterator[StubBroker]:
     stub = StubBroker(behaviour)
 
     class Handler(BaseHTTPRequestHandler):
@@ -41,9 +50,9 @@ def serving(behaviour: Behaviour) -> Iterator[StubBroker]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            method = self.path.rpartition("/")[2]
-            stub.requests.append(Request(method, body, self.headers["Authorization"]))
-            status, answer = stub.behaviour(method, body)
+            request = Request(self.path, self.headers["Authorization"], body)
+            stub.requests.append(request)
+            status, answer = stub.behaviour(request.method, body)
             data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(data)))
@@ -55,7 +64,9 @@ def serving(behaviour: Behaviour) -> Iterator[StubBroker]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    stub.url = f"http://127.0.0.1:{server.server_port}"
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    stub.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

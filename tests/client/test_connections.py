@@ -1,141 +1,297 @@
-"""Kept-alive connections: used again, replaced when stale, nothing sent twice."""
+"""Connections that are kept, cut, silent or broken: nothing is done twice, nothing made up."""
 
 from __future__ import annotations
 
-import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable
 
 import pytest
 
-from mqlite.client import Client
-from mqlite.errors import OutcomeUnknown, Unavailable
+from client.conftest import Connect
+from client.peer import NOTHING, OK, SENT, STATS, Peer, answer, reset, scripted
+from contract.ways import start
+from mqlite.api import MQ
+from mqlite.client import discipline
+from mqlite.errors import MessageTooLarge, MqliteError, OutcomeUnknown, Unavailable
 
-OK = b'HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{"ok":true}'
-STATS = b'HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n{"queue":"q"}'
-Script = Callable[["Peer"], None]
+Calls = Callable[[MQ], object]
+
+SETTLES: dict[str, tuple[Calls, bytes]] = {
+    "complete": (lambda mq: mq.complete("q", 1, "t"), OK),
+    "abandon": (lambda mq: mq.abandon("q", 1, "t", delay=5), OK),
+    "release": (lambda mq: mq.release("q", 1, "t"), OK),
+    "reject": (lambda mq: mq.reject("q", 1, "t", reason="no"), OK),
+    "defer": (lambda mq: mq.defer("q", 1, "t"), OK),
+    "renew": (lambda mq: mq.renew("q", 1, "t"), answer({"results": [{"seq_number": 1, "ok": True}]})),
+    "complete_batch": (
+        lambda mq: mq.complete_batch("q", [(1, "t")]),
+        answer({"results": [{"seq_number": 1, "ok": True}]}),
+    ),
+    "create_queue": (lambda mq: mq.create_queue("q"), answer({})),
+    "pause_queue": (lambda mq: mq.pause_queue("q"), answer({})),
+    "resume_queue": (lambda mq: mq.resume_queue("q"), answer({})),
+    "subscribe": (lambda mq: mq.subscribe("t", "s"), answer({})),
+}  # fmt: skip
+ONCE: dict[str, Calls] = {
+    "send": lambda mq: mq.send("q", b"x"),
+    "send_batch": lambda mq: mq.send_batch("q", [b"x", b"y"]),
+    "cancel": lambda mq: mq.cancel("q", 1),
+    "receive_deferred": lambda mq: mq.receive_deferred("q", [1]),
+    "redrive": lambda mq: mq.redrive("q"),
+    "purge": lambda mq: mq.purge("q"),
+}
+READS: dict[str, tuple[Calls, bytes]] = {
+    "stats": (lambda mq: mq.stats("q"), STATS),
+    "peek": (lambda mq: mq.peek("q"), NOTHING),
+    "list_queues": (lambda mq: mq.list_queues(), answer({"queues": []})),
+    "list_subscriptions": (lambda mq: mq.list_subscriptions(), answer({"subscriptions": []})),
+    "test_filter": (
+        lambda mq: mq.test_filter("true"),
+        answer({"valid": True, "ran": False, "matched": False}),
+    ),
+}
+CUTS = {
+    "before the answer": b"",
+    "in the status": b"HTTP/1.1 20",
+    "in the headers": b"HTTP/1.1 200 OK\r\nDate: Mon",
+    "after a header": b"HTTP/1.1 200 OK\r\nDate: Mon, 30 Nov 2026 02:02:29 GMT\r\n",
+    "in the length": b"HTTP/1.1 200 OK\r\nContent-Length: 1",
+    "in the body": OK[:-3],
+}
+GARBAGE = b"\x15\x03\x01\x00\x02\x02\x16 not HTTP\r\n\r\n"
 
 
-class Peer:
-    """The broker's end of the connections, driven by the test."""
-
-    def __init__(self, listener: socket.socket) -> None:
-        self._listener = listener
-        self.requests = 0
-        self.connections: list[socket.socket] = []
-
-    def accept(self) -> socket.socket:
-        connection, _ = self._listener.accept()
-        connection.settimeout(30)
-        self.connections.append(connection)
-        return connection
-
-    def read(self, connection: socket.socket) -> None:
-        """One whole request."""
-        data = b""
-        while b"\r\n\r\n" not in data:
-            data += connection.recv(65536)
-        head, _, body = data.partition(b"\r\n\r\n")
-        [length] = [
-            int(line.split(b":")[1])
-            for line in head.split(b"\r\n")
-            if line.lower().startswith(b"content-length")
-        ]
-        while len(body) < length:
-            body += connection.recv(65536)
-        self.requests += 1
-
-
-@contextmanager
-def scripted(script: Script) -> Iterator[tuple[Client, Peer, threading.Thread]]:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(30)
-        peer = Peer(listener)
-        thread = threading.Thread(target=script, args=(peer,))
-        thread.start()
-        with Client(f"http://127.0.0.1:{listener.getsockname()[1]}") as client:
-            yield client, peer, thread
-            thread.join(30)
-        for connection in peer.connections:
-            connection.close()
-        assert not thread.is_alive()
-
-
-def test_a_connection_is_used_again() -> None:
-    def script(peer: Peer) -> None:
-        connection = peer.accept()
-        for _ in range(3):
-            peer.read(connection)
-            connection.sendall(OK)
-
-    with scripted(script) as (client, peer, _):
+def test_a_connection_is_used_again(connect: Connect) -> None:
+    with scripted(lambda peer: peer.serve(OK, OK, OK)) as peer:
+        mq = connect(peer.url)
         for seq in range(1, 4):
-            client.complete("q", seq, "t")
-    assert (len(peer.connections), peer.requests) == (1, 3)
+            mq.complete("q", seq, "t")
+    assert (len(peer.connections), len(peer.bodies)) == (1, 3)
 
 
-def test_an_idle_connection_that_the_broker_closed_is_replaced() -> None:
+def test_an_answer_that_closes_the_connection(connect: Connect) -> None:
+    last = answer({"queue": "q"}, Connection="close")
+
+    def script(peer: Peer) -> None:
+        peer.serve(last).close()
+        peer.serve(last).close()
+
+    with scripted(script) as peer:
+        mq = connect(peer.url)
+        mq.stats("q")
+        mq.stats("q")
+    assert (len(peer.connections), len(peer.bodies)) == (2, 2)
+
+
+def test_an_idle_connection_that_the_broker_closed_is_replaced(connect: Connect) -> None:
     closed = threading.Event()
 
     def script(peer: Peer) -> None:
-        connection = peer.accept()
-        peer.read(connection)
-        connection.sendall(OK)
-        connection.close()
+        peer.serve(SENT).close()
         closed.set()
-        connection = peer.accept()
-        peer.read(connection)
-        connection.sendall(OK)
+        peer.serve(SENT)
 
-    with scripted(script) as (client, peer, _):
-        client.complete("q", 1, "t")
+    with scripted(script) as peer:
+        mq = connect(peer.url)
+        mq.send("q", b"one")
         assert closed.wait(30)
-        client.complete("q", 2, "t")
-    assert peer.requests == 2
+        mq.send("q", b"two")
+    assert len(peer.bodies) == 2
 
 
-def test_a_write_whose_answer_is_lost_is_not_sent_again() -> None:
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("call", ONCE)
+def test_what_might_be_done_twice_is_not_sent_again(connect: Connect, call: str, cut: str) -> None:
+    with scripted(lambda peer: peer.cut(after=CUTS[cut])) as peer:
+        mq = connect(peer.url)
+        with pytest.raises(OutcomeUnknown, match="may or may not have been done"):
+            ONCE[call](mq)
+    assert len(peer.bodies) == 1
+
+
+@pytest.mark.parametrize("call", SETTLES)
+def test_a_settlement_is_repeated_as_the_exact_request(connect: Connect, call: str) -> None:
+    act, success = SETTLES[call]
+
     def script(peer: Peer) -> None:
-        connection = peer.accept()
-        peer.read(connection)
-        connection.close()
+        for cut in (b"", OK[:-3], CUTS["after a header"]):
+            peer.cut(after=cut)
+        peer.serve(success)
 
-    with scripted(script) as (client, peer, _), pytest.raises(OutcomeUnknown):
-        client.complete("q", 1, "t")
-    assert peer.requests == 1
+    with scripted(script) as peer:
+        act(connect(peer.url))
+    assert len(peer.bodies) == 4
+    assert len(set(peer.bodies)) == 1
 
 
-def test_a_read_whose_answer_is_lost_is_unavailable() -> None:
+def test_a_settlement_that_is_never_answered_is_unknown(connect: Connect) -> None:
     def script(peer: Peer) -> None:
-        connection = peer.accept()
-        peer.read(connection)
-        connection.sendall(STATS[:-3])
-        connection.close()
+        for _ in range(discipline.ATTEMPTS):
+            peer.cut()
 
-    with scripted(script) as (client, peer, _), pytest.raises(Unavailable) as caught:
-        client.stats("q")
+    with scripted(script) as peer:
+        mq = connect(peer.url)
+        with pytest.raises(OutcomeUnknown):
+            mq.complete("q", 1, "t")
+    assert len(peer.bodies) == discipline.ATTEMPTS
+
+
+def test_no_repeats_where_the_caller_wants_none(connect: Connect) -> None:
+    with scripted(lambda peer: peer.cut()) as peer:
+        mq = connect(peer.url, retry_for=0)
+        with pytest.raises(OutcomeUnknown):
+            mq.complete("q", 1, "t")
+    assert len(peer.bodies) == 1
+
+
+@pytest.mark.parametrize("call", READS)
+def test_a_read_is_repeated(connect: Connect, call: str) -> None:
+    act, success = READS[call]
+
+    def script(peer: Peer) -> None:
+        for cut in (b"", OK[:-3], CUTS["after a header"]):
+            peer.cut(after=cut)
+        peer.serve(success)
+
+    with scripted(script) as peer:
+        act(connect(peer.url))
+    assert len(peer.bodies) == 4
+
+
+def test_a_read_that_is_never_answered_is_unavailable(connect: Connect) -> None:
+    def script(peer: Peer) -> None:
+        for _ in range(discipline.ATTEMPTS):
+            peer.cut()
+
+    with scripted(script) as peer:
+        mq = connect(peer.url)
+        with pytest.raises(Unavailable) as caught:
+            mq.stats("q")
     assert caught.value.reason == "unreachable"
-    assert peer.requests == 1
 
 
-def test_an_answer_that_closes_the_connection() -> None:
+@pytest.mark.parametrize("mode", ["peek_lock", "receive_and_delete"])
+@pytest.mark.parametrize("attempt_id", ["", "mine"])
+def test_a_receive_is_repeated_under_one_attempt_id(
+    connect: Connect, mode: str, attempt_id: str
+) -> None:
+    message = {"seq_number": 7, "body": "eA=="}
+
     def script(peer: Peer) -> None:
-        for _ in range(2):
-            connection = peer.accept()
-            peer.read(connection)
-            connection.sendall(STATS.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n"))
-            connection.close()
+        peer.cut()
+        peer.serve(answer({"messages": [message]}))
 
-    with scripted(script) as (client, peer, _):
-        client.stats("q")
-        client.stats("q")
-    assert (len(peer.connections), peer.requests) == (2, 2)
+    with scripted(script) as peer:
+        mq = connect(peer.url)
+        [received] = mq.receive("q", mode=mode, attempt_id=attempt_id)  # type: ignore[arg-type]
+    assert (received.seq_number, received.body) == (7, b"x")
+    first, second = (request["receive_attempt_id"] for request in peer.requests)
+    assert first == second
+    assert first == attempt_id if attempt_id else len(first) >= 32
 
 
-def test_threads_have_a_connection_each() -> None:
-    both = threading.Barrier(2)
+def test_attempt_ids_differ_from_call_to_call(connect: Connect) -> None:
+    with scripted(lambda peer: peer.serve(NOTHING, NOTHING)) as peer:
+        mq = connect(peer.url)
+        mq.receive("q")
+        mq.receive("q")
+    first, second = (request["receive_attempt_id"] for request in peer.requests)
+    assert first != second
 
+
+def test_no_answer_in_time_is_an_answer_lost(connect: Connect) -> None:
+    with scripted(lambda peer: peer.hang()) as peer:
+        mq = connect(peer.url, timeout="50ms")
+        with pytest.raises(OutcomeUnknown, match="no answer came in time"):
+            mq.send("q", b"x")
+    assert len(peer.bodies) == 1
+
+
+def test_the_timeout_leaves_a_long_poll_its_time(connect: Connect) -> None:
+    def script(peer: Peer) -> None:
+        connection = peer.accept()
+        peer.read(connection)
+        time.sleep(0.2)  # longer than the timeout, shorter than the poll
+        connection.sendall(NOTHING)
+
+    with scripted(script) as peer:
+        assert connect(peer.url, timeout="50ms").receive("q", wait="5s") == []
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [(ONCE["send"], OutcomeUnknown), (READS["stats"][0], Unavailable)],
+    ids=["send", "stats"],
+)
+def test_what_is_not_http(connect: Connect, call: Calls, error: type[MqliteError]) -> None:
+    with scripted(lambda peer: peer.serve(GARBAGE).close()) as peer:
+        mq = connect(peer.url, retry_for=0)
+        with pytest.raises(error):
+            call(mq)
+
+
+@pytest.mark.parametrize("status", ["502 Bad Gateway", "503 Unavailable", "504 Gateway Timeout"])
+def test_a_gateway_does_not_know_what_became_of_a_request(connect: Connect, status: str) -> None:
+    gateway = answer(b"<html>", status)
+    with scripted(lambda peer: peer.serve(gateway, gateway, OK)) as peer:
+        mq = connect(peer.url)
+        with pytest.raises(OutcomeUnknown, match=status[:3]):
+            mq.send("q", b"x")
+        mq.complete("q", 1, "t")
+    assert len(peer.bodies) == 3
+
+
+def test_an_answer_that_nothing_was_done_is_handed_on(connect: Connect) -> None:
+    overloaded = answer(
+        {"code": "unavailable", "message": "too much"}, "503 Unavailable", Retry_After="7"
+    )
+    with scripted(lambda peer: peer.serve(*[overloaded] * 4)) as peer:
+        mq = connect(peer.url)
+        for call in (ONCE["send"], SETTLES["complete"][0], READS["stats"][0]):
+            with pytest.raises(Unavailable, match="too much") as caught:
+                call(mq)
+            assert caught.value.retry_after == 7
+        with pytest.raises(Unavailable):
+            mq.receive("q")
+    assert len(peer.bodies) == 4
+
+
+def test_an_outcome_the_broker_does_not_know_is_handed_on(connect: Connect) -> None:
+    unknown = answer({"code": "outcome_unknown", "message": "lost it"}, "503 Unavailable")
+    with scripted(lambda peer: peer.serve(unknown, unknown)) as peer:
+        mq = connect(peer.url)
+        for call in (ONCE["send"], SETTLES["complete"][0]):
+            with pytest.raises(OutcomeUnknown, match="lost it"):
+                call(mq)
+    assert len(peer.bodies) == 2
+
+
+def test_a_redirection_is_not_followed(connect: Connect) -> None:
+    moved = answer(b"", "307 Temporary Redirect", Location="/elsewhere")
+    with scripted(lambda peer: peer.serve(moved)) as peer:
+        mq = connect(peer.url)
+        with pytest.raises(MqliteError, match="307"):
+            mq.send("q", b"x")
+    assert len(peer.bodies) == 1
+
+
+@pytest.mark.parametrize("code", ["not_found", "queue_changed"])
+def test_a_repeated_deletion_that_finds_nothing_has_been_done(connect: Connect, code: str) -> None:
+    gone = answer({"code": code, "message": "gone"}, "404 Not Found")
+
+    def script(peer: Peer) -> None:
+        peer.cut()
+        peer.serve(gone, gone)
+
+    with scripted(script) as peer:
+        mq = connect(peer.url)
+        mq.delete_queue("q", generation="7")
+        with pytest.raises(MqliteError, match="gone"):
+            mq.delete_queue("q", generation="7")
+
+
+def test_threads_have_a_connection_each(connect: Connect) -> None:
     def script(peer: Peer) -> None:
         connections = [peer.accept(), peer.accept()]
         for connection in connections:
@@ -143,15 +299,49 @@ def test_threads_have_a_connection_each() -> None:
         for connection in connections:
             connection.sendall(STATS)
 
-    with scripted(script) as (client, peer, _):
+    with scripted(script) as peer:
+        mq = connect(peer.url)
+        for call in [start(mq.stats, "q") for _ in range(2)]:
+            assert call.result(30).queue == "q"
+    assert (len(peer.connections), len(peer.bodies)) == (2, 2)
 
-        def call() -> None:
-            both.wait(30)
-            client.stats("q")
 
-        threads = [threading.Thread(target=call) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(30)
-    assert (len(peer.connections), peer.requests) == (2, 2)
+def test_a_prefix_is_kept_as_it_stands(connect: Connect) -> None:
+    with scripted(lambda peer: peer.serve(STATS)) as peer:
+        connect(f"{peer.url}/base/a%2Fb%20c/").stats("q")
+    assert peer.heads[0].split()[1] == b"/base/a%2Fb%20c/mqlite.v1.QueueService/Stats"
+
+
+def test_a_large_request_arrives(connect: Connect) -> None:
+    body = bytes(3_000_000)
+    with scripted(lambda peer: peer.serve(SENT)) as peer:
+        assert connect(peer.url).send("q", body) == 1
+    assert len(peer.bodies[0]) > 4_000_000
+
+
+@pytest.mark.parametrize("kind", ["sync"])
+def test_a_request_that_was_not_handed_over_whole_is_sent_again(connect: Connect) -> None:
+    def script(peer: Peer) -> None:
+        reset(peer.accept())
+        peer.serve(SENT)
+
+    with scripted(script) as peer:
+        assert connect(peer.url).send("q", bytes(20_000_000)) == 1
+    assert (len(peer.connections), len(peer.bodies)) == (2, 1)
+
+
+@pytest.mark.parametrize("kind", ["sync"])
+def test_a_request_that_is_refused_before_all_of_it_was_sent(connect: Connect) -> None:
+    refusal = answer({"code": "message_too_large", "message": "less, please"}, "413 Too Large")
+
+    def script(peer: Peer) -> None:
+        connection = peer.accept()
+        connection.recv(1000)
+        connection.sendall(refusal)
+        reset(connection)
+
+    with scripted(script) as peer:
+        mq = connect(peer.url)
+        with pytest.raises(MessageTooLarge, match="less, please"):
+            mq.send("q", bytes(20_000_000))
+    assert len(peer.connections) == 1

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+import mqlite
 from mqlite.endpoint import parse_endpoint, same_endpoint, without_credentials
 from mqlite.errors import InvalidArgument
 
@@ -101,3 +104,41 @@ def test_different_brokers(one: str, other: str) -> None:
 )
 def test_taking_the_credentials_out(text: str, stripped: str) -> None:
     assert without_credentials(text) == stripped
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mqlite://a/secret@h",
+        "mqlite://a?secret@h",
+        "mqlite://a#secret@h",
+        "secret@h",
+        "mqlite:secret@h",
+        "ftp://h?token=secret",
+        "http://h?token=secret",
+        "http://h#secret",
+    ],
+)
+def test_an_endpoint_that_is_refused_is_not_shown_with_what_may_be_secret(text: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        mqlite.connect(text)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("host", ["a" * 64, "h..example", f"h.{'a' * 64}.example"])
+def test_a_host_no_name_server_can_be_asked_for_is_refused(host: str) -> None:
+    with pytest.raises(InvalidArgument, match="bad host or port"):
+        mqlite.connect(f"http://{host}")
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "token", "complaint"),
+    [
+        (None, "", "endpoint must be text, got NoneType"),
+        (b"http://h", "", "endpoint must be text, got bytes"),
+        ("http://h", b"secret", "token must be text, got bytes"),
+    ],
+)
+def test_what_is_no_text_is_refused(endpoint: Any, token: Any, complaint: str) -> None:
+    with pytest.raises(InvalidArgument, match=complaint):
+        mqlite.connect(endpoint, token=token)

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from email.message import Message as Headers
+import re
 from typing import Final
 
 import msgspec
 
 from mqlite import errors
+from mqlite.client.call import Answer
 from mqlite.errors import MqliteError, Unavailable, Unsupported
 
-_KINDS: Final = (
-    errors.InvalidArgument,
-    errors.GroupRequired,
-    errors.Unauthenticated,
-    errors.PermissionDenied,
-    errors.NotFound,
-    errors.Unsupported,
-    errors.DedupConflict,
-    errors.NameConflict,
-    errors.LockLost,
-    errors.QueueNotEmpty,
-    errors.QueueChanged,
-    errors.MessageTooLarge,
-    errors.Canceled,
-    errors.OutcomeUnknown,
-)
-_BY_CODE: Final[dict[str, type[MqliteError]]] = {kind.code: kind for kind in _KINDS}
+_BY_CODE: Final[dict[str, type[MqliteError]]] = {
+    kind.code: kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, MqliteError) and "code" in vars(kind)
+}
+del _BY_CODE[MqliteError.code], _BY_CODE[Unavailable.code]  # those are told with more than a text
 _UNKNOWN_PATH: Final = "no such path"
+_SECONDS: Final = re.compile(r"[0-9]{1,9}")
+_UNKNOWN_FIELD: Final = re.compile(r"[\w :]*unknown field [`'\"](\w+)[`'\"]")
 
 
 class _Envelope(msgspec.Struct):
@@ -38,25 +30,60 @@ class _Envelope(msgspec.Struct):
     reason: str = ""
 
 
-def failure(status: int, headers: Headers, body: bytes) -> MqliteError:
-    """The error that an answer with this status stands for."""
+_envelopes: Final = msgspec.json.Decoder(_Envelope)
+
+
+class UnknownField(Unsupported):
+    """The broker is older than a field of the request."""
+
+    def __init__(self, message: str, field: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def failure(method: str, answer: Answer) -> MqliteError:
+    """The error that this answer to a request for `method` stands for."""
+    status = answer.status
     try:
-        envelope = msgspec.json.decode(body, type=_Envelope)
-    except msgspec.DecodeError:
+        envelope = _envelopes.decode(answer.body)
+    except (msgspec.DecodeError, RecursionError):
         return not_a_broker(status)
     code, message = envelope.code, envelope.message
     if status == 404 and (not code or message.startswith(_UNKNOWN_PATH)):
-        return Unsupported(message or "this broker does not know the operation")
+        return Unsupported(f"this broker does not know the operation {method} ({message or 404})")
     if code == Unavailable.code:
-        delay = headers.get("Retry-After", "")
+        delay = answer.headers.get("Retry-After", "")
         return Unavailable(
             message,
             reason=envelope.reason or "unspecified",
-            retry_after=int(delay) if delay.isdigit() else None,
+            retry_after=int(delay) if _SECONDS.fullmatch(delay) else None,
+        )
+    # At its start: further on a message may quote what the caller wrote.
+    # Fields are not the caller's to choose: one that is not known is newer than the broker.
+    if status == 400 and (unknown := _UNKNOWN_FIELD.match(message)):
+        field = unknown[1]
+        return UnknownField(
+            f"this broker does not know the field {field} of {method} ({message})", field
         )
     if code in _BY_CODE:
         return _BY_CODE[code](message)
     return MqliteError(f"{message} (code {code or 'none'}, HTTP status {status})")
+
+
+def refusal(code: str, message: str) -> MqliteError:
+    """The error of one slot of an answer."""
+    return _BY_CODE[code](message) if code in _BY_CODE else MqliteError(f"{message} (code {code})")
+
+
+def from_a_gateway(answer: Answer) -> bool:
+    """Whether a server failed that stands before the broker: what became of the request is
+    not known then."""
+    if answer.status < 500:
+        return False
+    try:
+        return not _envelopes.decode(answer.body).code
+    except (msgspec.DecodeError, RecursionError):
+        return True
 
 
 def not_a_broker(status: int) -> MqliteError:

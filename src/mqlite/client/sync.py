@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, Final, TypeVar, Unpack
-
-import msgspec
+from typing import Any, Self, TypeVar, Unpack
 
 from mqlite import arguments, wire
-from mqlite.api import MQ, Body, Lease, Message
-from mqlite.client.failures import not_a_broker
-from mqlite.client.transport import Transport
-from mqlite.durations import Duration, When, to_epoch_ms, to_ms
-from mqlite.errors import (
-    LockLost,
-    MessageTooLarge,
-    MqliteError,
-    NotFound,
-    Unsupported,
-)
+from mqlite.client import keys
+from mqlite.client.call import Call, Steps
+from mqlite.client.connections import Connections
+from mqlite.client.discipline import Attempt, exchange
+from mqlite.client.operations import Operations
+from mqlite.client.results import handles
+from mqlite.client.target import Options, Target
+from mqlite.clock import Clock
+from mqlite.durations import Duration, When
+from mqlite.handles import SyncHandle
+from mqlite.keys import DEFAULT_KEY_PAGE, CreatedKey, KeyPage, KeySort, Permission
+from mqlite.messages import Message
 from mqlite.model import (
+    Body,
     FilterTest,
     Kind,
+    Lease,
     MessageData,
+    MessageFields,
     MoveResult,
     OutMessage,
     QueueInfo,
@@ -37,30 +38,53 @@ from mqlite.model import (
     StoreStatus,
     SubscriptionInfo,
 )
+from mqlite.observation.schema import Observation
 
 T = TypeVar("T")
-Settled = TypeVar("Settled", SettleResult, RenewResult)
-
-_QUEUE: Final = "/mqlite.v1.QueueService/"
-_ADMIN: Final = "/mqlite.v1.AdminService/"
 
 
-class Client(MQ):
-    """The operations of `MQ` on a running broker. Safe to share between threads.
+class Client(SyncHandle):
+    """The operations of `MQ` on a running broker, for sync callers; see `connect`.
 
-    `endpoint` is an http(s) URL, or `mqlite://[token@]host[:port]`; `token` overrides the
-    one written there. Beyond what `MQ` says, calls raise Unavailable when the broker cannot
-    be reached, and OutcomeUnknown when the answer to a write was lost.
+    Share it between threads. Beyond what `MQ` says, calls raise Unavailable where the broker
+    cannot be reached and nothing was done, OutcomeUnknown where that is not known, Unsupported
+    where the broker is older than the operation, Unauthenticated and PermissionDenied. A
+    client that was made before a fork works in the child, over connections of its own.
     """
 
-    def __init__(self, endpoint: str, *, token: str = "") -> None:
-        self._transport = Transport(endpoint, token)
-        self._lacks_renew_batch = False
+    def __init__(self, endpoint: str, *, token: str = "", **options: Unpack[Options]) -> None:
+        self._attach(Target(endpoint, token, options))
+
+    def _attach(self, target: Target) -> None:
+        self._target = target
+        self._connections = Connections(target)
+        self._ops = Operations(target.clock)
+
+    @classmethod
+    def of(cls, target: Target) -> Self:
+        """A client of an endpoint that has been read already."""
+        client = cls.__new__(cls)
+        client._attach(target)
+        return client
+
+    @property
+    def base_url(self) -> str:
+        """The broker's address, without a credential."""
+        return self._target.base_url
+
+    @property
+    def clock(self) -> Clock:
+        """The clock by which leases end (`lease_deadline`)."""
+        return self._target.clock
+
+    def blocking(self) -> Self:
+        """Another client of the same broker, to be closed by itself."""
+        return self.of(self._target)
 
     def __repr__(self) -> str:
-        return f"<Client {self._transport.base_url!r}>"
+        return f"<Client {self.base_url!r}>"
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -72,55 +96,34 @@ class Client(MQ):
         self.close()
 
     def close(self) -> None:
-        self._transport.close()
+        self._end_runs()
+        self._connections.close()
 
     def create_queue(
         self, name: str, *, kind: Kind = "queue", **settings: Unpack[QueueSettings]
     ) -> None:
-        config = wire.ConfigFields(
-            kind=arguments.text(kind, "kind"), **arguments.config_fields(settings)
-        )
-        self._admin(
-            "CreateQueue", wire.CreateQueueRequest(name=name, config=config), wire.EmptyResponse
-        )
+        self._call(self._ops.create_queue(name, kind, settings))
 
     def delete_queue(self, name: str, *, generation: str | None = None) -> None:
-        if generation is None:
-            generation = self._generation(name)
-        arguments.text(generation, "generation")
-        request = wire.DeleteQueueRequest(name=name, generation=generation)
-        self._admin("DeleteQueue", request, wire.DeletedResponse)
+        self._steps(self._ops.delete_queue(name, generation))
 
     def pause_queue(self, name: str) -> None:
-        self._admin("PauseQueue", wire.PauseRequest(name=name), wire.EmptyResponse)
+        self._call(self._ops.pause_queue(name))
 
     def resume_queue(self, name: str) -> None:
-        self._admin("ResumeQueue", wire.PauseRequest(name=name), wire.EmptyResponse)
+        self._call(self._ops.resume_queue(name))
 
     def list_queues(self) -> list[QueueInfo]:
-        answer = self._admin("ListQueues", wire.Request(), wire.ListQueuesResponse, writes=False)
-        return [entry.info() for entry in answer.queues]
+        return self._call(self._ops.list_queues())
 
     def subscribe(self, topic: str, name: str, *, expr: str = "") -> None:
-        arguments.text(expr, "expr")
-        filter_ = wire.FilterFields(expr=expr) if expr else None
-        request = wire.SubscribeRequest(topic=topic, name=name, filter=filter_)
-        self._admin("Subscribe", request, wire.EmptyResponse)
+        self._call(self._ops.subscribe(topic, name, expr))
 
     def unsubscribe(self, topic: str, name: str, *, generation: str | None = None) -> None:
-        if generation is None:
-            generation = self._generation(name)
-        arguments.text(generation, "generation")
-        request = wire.UnsubscribeRequest(topic=topic, name=name, generation=generation)
-        self._admin("Unsubscribe", request, wire.DeletedResponse)
+        self._steps(self._ops.unsubscribe(topic, name, generation))
 
     def list_subscriptions(self) -> list[SubscriptionInfo]:
-        answer = self._admin(
-            "ListSubscriptions", wire.Request(), wire.ListSubscriptionsResponse, writes=False
-        )
-        return [
-            SubscriptionInfo(topic=s.topic, name=s.name, expr=s.expr) for s in answer.subscriptions
-        ]
+        return self._call(self._ops.list_subscriptions())
 
     def test_filter(
         self,
@@ -130,16 +133,7 @@ class Client(MQ):
         enqueued_at: When | None = None,
         visible_at: When | None = None,
     ) -> FilterTest:
-        sample = None
-        if message is not None:
-            [sent] = arguments.out_messages([message])
-            sample = wire.wire_message(sent)
-            if enqueued_at is not None:
-                sample.enqueued_at_ms = to_epoch_ms(enqueued_at, "enqueued_at", _now())
-            if visible_at is not None:
-                sample.visible_at_ms = to_epoch_ms(visible_at, "visible_at", _now())
-        request = wire.TestFilterRequest(expr=arguments.text(expr, "expr"), message=sample)
-        return self._admin("TestFilter", request, FilterTest, writes=False)
+        return self._call(self._ops.test_filter(expr, message, enqueued_at, visible_at))
 
     def send(
         self,
@@ -148,27 +142,10 @@ class Client(MQ):
         *,
         at: When | None = None,
         ttl: Duration | None = None,
-        message_id: str = "",
-        group_id: str = "",
-        subject: str = "",
-        correlation_id: str = "",
-        reply_to: str = "",
-        content_type: str = "",
-        properties: dict[str, str] | None = None,
-        priority: int = 0,
+        **fields: Unpack[MessageFields],
     ) -> int:
-        message = arguments.out_message(
-            body,
-            message_id=message_id,
-            group_id=group_id,
-            subject=subject,
-            correlation_id=correlation_id,
-            reply_to=reply_to,
-            content_type=content_type,
-            properties=properties,
-            priority=priority,
-        )
-        return self._send(queue, [message], at, ttl)[0]
+        message = arguments.out_message(body, fields)
+        return self._call(self._ops.send(queue, [message], at, ttl))[0]
 
     def send_batch(
         self,
@@ -178,11 +155,10 @@ class Client(MQ):
         at: When | None = None,
         ttl: Duration | None = None,
     ) -> list[int]:
-        return self._send(queue, arguments.out_messages(messages), at, ttl)
+        return self._call(self._ops.send(queue, arguments.out_messages(messages), at, ttl))
 
     def cancel(self, queue: str, seq_number: int) -> None:
-        request = wire.CancelRequest(queue=queue, seq_number=arguments.seq_number(seq_number))
-        self._queue("Cancel", request, wire.SettleResponse)
+        self._call(self._ops.cancel(queue, seq_number))
 
     def receive(
         self,
@@ -193,32 +169,32 @@ class Client(MQ):
         mode: ReceiveMode = "peek_lock",
         attempt_id: str = "",
     ) -> list[Message]:
-        request = wire.ReceiveRequest(
-            queue=queue,
-            max_messages=arguments.batch_size(max_messages),
-            wait_time_ms=arguments.wait_ms(wait) or None,
-            receive_mode=1 if arguments.receive_mode(mode) == "receive_and_delete" else None,
-            receive_attempt_id=arguments.text(attempt_id, "attempt_id") or None,
-        )
-        answer = self._call(_QUEUE + "Receive", request, wire.MessagesResponse, polls=True)
-        return self._handles(queue, answer)
+        call = self._ops.receive(queue, max_messages, wait, mode, attempt_id)
+        return handles(Message, queue, self._call(call), self)
 
     def receive_deferred(self, queue: str, seq_numbers: Iterable[int]) -> list[Message]:
-        request = wire.ReceiveDeferredRequest(
-            queue=queue, seq_numbers=arguments.seq_numbers(seq_numbers)
-        )
-        return self._handles(queue, self._queue("ReceiveDeferred", request, wire.MessagesResponse))
+        call = self._ops.receive_deferred(queue, seq_numbers)
+        return handles(Message, queue, self._call(call), self)
 
     def complete(self, queue: str, seq_number: int, lock_token: str) -> None:
-        self._settle("Complete", queue, seq_number, lock_token)
+        self._call(self._ops.settle("Complete", queue, seq_number, lock_token))
 
     def complete_batch(self, queue: str, leases: Iterable[Lease | Message]) -> list[SettleResult]:
-        request = _batch(queue, leases)
-        return self._queue("CompleteBatch", request, wire.CompleteBatchResponse).results
+        return self._call(self._ops.complete_batch(queue, leases))
 
-    def abandon(self, queue: str, seq_number: int, lock_token: str, *, delay: Duration = 0) -> None:
-        delay_ms = to_ms(delay, "delay") or None
-        self._settle("Abandon", queue, seq_number, lock_token, delay_ms=delay_ms)
+    def abandon(
+        self,
+        queue: str,
+        seq_number: int,
+        lock_token: str,
+        *,
+        delay: Duration = 0,
+        snooze: bool = False,
+    ) -> None:
+        self._call(self._ops.abandon(queue, seq_number, lock_token, delay, snooze))
+
+    def release(self, queue: str, seq_number: int, lock_token: str) -> None:
+        self._call(self._ops.settle("Release", queue, seq_number, lock_token))
 
     def reject(
         self,
@@ -229,33 +205,16 @@ class Client(MQ):
         reason: str = "",
         description: str = "",
     ) -> None:
-        self._settle(
-            "Reject",
-            queue,
-            seq_number,
-            lock_token,
-            dead_letter_reason=arguments.text(reason, "reason") or None,
-            dead_letter_description=arguments.text(description, "description") or None,
-        )
+        self._call(self._ops.reject(queue, seq_number, lock_token, reason, description))
 
     def defer(self, queue: str, seq_number: int, lock_token: str) -> None:
-        self._settle("Defer", queue, seq_number, lock_token)
+        self._call(self._ops.settle("Defer", queue, seq_number, lock_token))
 
     def renew(self, queue: str, seq_number: int, lock_token: str) -> RenewResult:
-        # Only RenewBatch reports the new deadline.
-        if not self._lacks_renew_batch:
-            try:
-                [result] = self.renew_batch(queue, [(seq_number, lock_token)])
-            except Unsupported:
-                self._lacks_renew_batch = True
-            else:
-                return _held(result, queue)
-        self._settle("Renew", queue, seq_number, lock_token)
-        return RenewResult(seq_number, True)
+        return self._steps(self._ops.renew(queue, seq_number, lock_token))
 
     def renew_batch(self, queue: str, leases: Iterable[Lease | Message]) -> list[RenewResult]:
-        request = _batch(queue, leases)
-        return self._queue("RenewBatch", request, wire.RenewBatchResponse).results
+        return self._call(self._ops.renew_batch(queue, leases))
 
     def peek(
         self,
@@ -265,16 +224,10 @@ class Client(MQ):
         state: State | None = None,
         max_messages: int = 32,
     ) -> list[MessageData]:
-        request = wire.PeekRequest(
-            queue=queue,
-            from_seq=arguments.bound(from_seq, "from_seq") or None,
-            state=arguments.state(state) or None,
-            max=arguments.peek_size(max_messages),
-        )
-        return self._queue("Peek", request, wire.MessagesResponse, writes=False).messages
+        return self._call(self._ops.peek(queue, from_seq, state, max_messages))
 
     def stats(self, queue: str) -> QueueStats:
-        return self._queue("Stats", wire.StatsRequest(queue=queue), QueueStats, writes=False)
+        return self._call(self._ops.stats(queue))
 
     def redrive(
         self,
@@ -285,111 +238,81 @@ class Client(MQ):
         older_than: Duration = 0,
         rate_per_second: int = 0,
     ) -> MoveResult:
-        request = wire.RedriveRequest(
-            queue=queue,
-            target=arguments.text(target, "target") or None,
-            max=arguments.bound(max_messages, "max_messages") or None,
-            older_than_ms=to_ms(older_than, "older_than") or None,
-            rate_per_sec=arguments.bound(rate_per_second, "rate_per_second") or None,
-        )
-        answer = self._admin("Redrive", request, wire.RedriveResponse)
-        return MoveResult(answer.moved, answer.complete)
+        call = self._ops.redrive(queue, target, max_messages, older_than, rate_per_second)
+        return self._call(call)
 
     def purge(self, queue: str, *, max_messages: int = 0, older_than: Duration = 0) -> MoveResult:
-        request = wire.PurgeRequest(
-            queue=queue,
-            max=arguments.bound(max_messages, "max_messages") or None,
-            older_than_ms=to_ms(older_than, "older_than") or None,
-        )
-        answer = self._admin("Purge", request, wire.PurgeResponse)
-        return MoveResult(answer.purged, answer.complete)
+        return self._call(self._ops.purge(queue, max_messages, older_than))
+
+    def observe(self) -> Observation:
+        return self._call(self._ops.observe())
 
     def status(self) -> StoreStatus:
-        return self.broker_status().status()
+        return self._call(self._ops.status())
+
+    def create_key(
+        self,
+        id: str,
+        *,
+        name: str,
+        permissions: Iterable[Permission],
+        expires_at: When | None = None,
+    ) -> CreatedKey:
+        return self._call(keys.create_key(id, name, permissions, expires_at, self.clock.now()))
+
+    def list_keys(
+        self, *, after_id: str = "", limit: int = DEFAULT_KEY_PAGE, sort: KeySort = "id_asc"
+    ) -> KeyPage:
+        return self._call(keys.list_keys(after_id, limit, sort))
+
+    def revoke_key(self, id: str) -> None:
+        self._call(keys.revoke_key(id))
 
     def broker_status(self) -> wire.StatusResponse:
         """`status`, and what only a broker has: version, uptime, whether it asks for tokens."""
-        return self._admin("Status", wire.Request(), wire.StatusResponse, writes=False)
+        return self._call(self._ops.broker_status())
 
-    def _queue(self, method: str, request: wire.Request, kind: type[T], writes: bool = True) -> T:
-        return self._call(_QUEUE + method, request, kind, writes)
-
-    def _admin(self, method: str, request: wire.Request, kind: type[T], writes: bool = True) -> T:
-        return self._call(_ADMIN + method, request, kind, writes)
-
-    def _call(
-        self,
-        path: str,
-        request: wire.Request,
-        kind: type[T],
-        writes: bool = True,
-        polls: bool = False,
-    ) -> T:
+    def _call(self, call: Call[T]) -> T:
+        """Run the exchange of one call over a connection."""
+        target = self._target
+        steps = exchange(call, target.patience, target.clock, target.base_url)
+        came_of_it: Any = None
         try:
-            body = msgspec.json.encode(request)
-        except UnicodeEncodeError:
-            for field, value in msgspec.structs.asdict(request).items():
-                if isinstance(value, str):
-                    arguments.text(value, field)
-            raise
-        if len(body) > wire.MAX_REQUEST_BYTES:
-            raise MessageTooLarge(f"the request is over {wire.MAX_REQUEST_BYTES} bytes")
-        answer = self._transport.post(path, body, writes=writes, polls=polls)
+            while True:
+                step = steps.send(came_of_it)
+                if isinstance(step, Attempt):
+                    came_of_it = self._connections.attempt(step)
+                else:
+                    came_of_it = self._connections.pause(step.seconds)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+
+    def _steps(self, steps: Steps[T]) -> T:
+        """Run an operation that takes several calls."""
+        step = next(steps)
         try:
-            return msgspec.json.decode(answer, type=kind)
-        except msgspec.DecodeError:
-            raise not_a_broker(200) from None
-
-    def _send(
-        self, queue: str, messages: list[OutMessage], at: When | None, ttl: Duration | None
-    ) -> list[int]:
-        request = wire.SendRequest(
-            queue=queue,
-            messages=[wire.wire_message(message) for message in messages],
-            scheduled_enqueue_time_ms=None if at is None else to_epoch_ms(at, "at", _now()),
-            ttl_ms=arguments.ttl_ms(ttl) or None,
-        )
-        method = "Send" if at is None else "Schedule"
-        seqs = self._queue(method, request, wire.SendResponse).seq_numbers or []
-        if len(seqs) != len(messages):
-            raise MqliteError(
-                f"the broker answered {len(seqs)} numbers for {len(messages)} messages"
-            )
-        return seqs
-
-    def _settle(
-        self, method: str, queue: str, seq_number: int, lock_token: str, **effect: Any
-    ) -> None:
-        arguments.lease(seq_number, lock_token)
-        request = wire.SettleRequest(
-            queue=queue, seq_number=seq_number, lock_token=lock_token, **effect
-        )
-        _held(SettleResult(seq_number, self._queue(method, request, wire.SettleResponse).ok), queue)
-
-    def _generation(self, name: str) -> str:
-        for info in self.list_queues():
-            if info.name == name:
-                return info.generation
-        raise NotFound(f"queue {name!r} does not exist")
-
-    def _handles(self, queue: str, answer: wire.MessagesResponse) -> list[Message]:
-        asdict = msgspec.structs.asdict
-        return [Message(**asdict(message), queue=queue, mq=self) for message in answer.messages]
+            while True:
+                try:
+                    result = self._call(step)
+                except Exception as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(result)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
 
 
-def _held(result: Settled, queue: str) -> Settled:
-    if not result.ok:
-        raise LockLost(f"message {result.seq_number} of {queue!r} is not locked under this token")
-    return result
+def connect(endpoint: str, *, token: str = "", **options: Unpack[Options]) -> Client:
+    """A client of the broker at `endpoint`, an http(s) URL or `mqlite(s)://[token@]host[:port]`;
+    `token` overrides the one written there.
 
+    Nothing is sent before the first call, so the broker may start later; `status()` tells
+    whether it is there.
 
-def _batch(queue: str, leases: Iterable[Lease | Message]) -> wire.BatchRequest:
-    items = [
-        wire.LeaseItem(seq_number=seq_number, lock_token=token)
-        for seq_number, token in arguments.leases(leases)
-    ]
-    return wire.BatchRequest(queue=queue, messages=items)
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
+    `timeout` is how long a call waits for an answer, beyond what the broker was asked to wait
+    (30 s); `connect_timeout` for how long it tries to connect (5 s); `retry_for` for how long
+    what may be repeated is repeated after its answer was lost (10 s, 0 for not at all).
+    `ssl_context` replaces the one that verifies against the system's authorities; `clock`
+    is for tests. Raises InvalidArgument.
+    """
+    return Client(endpoint, token=token, **options)
