@@ -1,0 +1,170 @@
+"""Every file of examples/ does what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mqlite
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+OUTBOX = "refused: nobody orders nothing\nordered book\nordered pen\norders: 2\n"
+PATIENCE = 30.0
+TESTED = {
+    "embedded.py": "welcome to ada@example.com\nfailed: 'nobody' is not an address\nfor later: 1\n",
+    "outbox_sqlite3.py": OUTBOX,
+    "outbox_sqlalchemy.py": OUTBOX,
+    "outbox_django.py": OUTBOX,
+}
+ELSEWHERE = {"remote_consumer.py", "typed_worker.py", "fastapi_mount.py", "curl.sh"}
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    processes: list[subprocess.Popen[str]] = []
+
+    def run(*command: str, **environment: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            command,
+            env=os.environ | environment,
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        processes.append(process)
+        return process
+
+    yield run
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def mq(tmp_path: Path) -> Iterator[mqlite.Embedded]:
+    with mqlite.open(tmp_path / "mq.db") as mq:
+        for queue in ("orders", "mails"):
+            mq.create_queue(queue)
+        yield mq
+
+
+def test_every_example_is_run() -> None:
+    found = {path.name for path in EXAMPLES.iterdir() if path.is_file()}
+    assert found == TESTED.keys() | ELSEWHERE
+
+
+@pytest.mark.parametrize("name", TESTED)
+def test_programs(name: str) -> None:
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout == TESTED[name]
+
+
+def until_said(process: Any, line: str) -> None:
+    for said in process.stdout:
+        if said == f"{line}\n":
+            return
+    raise AssertionError(f"it never said {line!r}")
+
+
+def test_the_remote_consumer(mq: mqlite.Embedded, start: Start) -> None:
+    orders = [{"id": 1, "cents": 500}, {"id": 2, "cents": 0}, {"id": 3, "cents": 7, "wait": True}]
+    mq.send_batch("orders", [json.dumps(order) for order in orders])
+    with mq.serving(tokens=["mqk_x"]) as url:
+        script = str(EXAMPLES / "remote_consumer.py")
+        process = start(sys.executable, script, MQLITE_ENDPOINT=url, MQLITE_TOKEN="mqk_x")
+        until_said(process, "order 1: 500 cents")
+        until_said(process, "order 3: 7 cents")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
+        [letter] = mq.peek("orders")
+        assert letter.dead_letter_description == "0 cents"
+
+
+def test_the_typed_worker(mq: mqlite.Embedded, start: Start, tmp_path: Path) -> None:
+    mq.send_batch("orders", ['{"id": 1, "articles": ["book", "pen"]}', '{"id": 2}'])
+    mq.send("mails", '{"to": "ada"}')
+    mq.close()
+    command = [sys.executable, "-m", "mqlite", "worker", "examples.typed_worker:workers"]
+    process = start(*command, MQLITE_DB=str(tmp_path / "mq.db"), PYTHONPATH=str(EXAMPLES.parent))
+    awaited = {"order 1: book, pen\n", "mail 3 to ada\n"}
+    assert process.stdout is not None
+    while awaited:
+        awaited.discard(process.stdout.readline())
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE) == 0
+    with mqlite.open(tmp_path / "mq.db") as again:
+        [letter] = again.peek("orders")
+    assert letter.dead_letter_reason == "InvalidPayload"
+    assert "`articles`" in letter.dead_letter_description
+
+
+def fetched(url: str, data: bytes | None = None, token: str = "") -> Any:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(url, data, headers)
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        return json.load(answer)
+
+
+def test_the_fastapi_mount(start: Start, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = start(
+        *(sys.executable, "-m", "uvicorn", "--app-dir", str(EXAMPLES), "--port", str(port)),
+        "fastapi_mount:app",
+        MQLITE_DB=str(tmp_path / "shop.db"),
+        QUEUE_TOKENS="mqk_shop",
+    )
+    url = f"http://127.0.0.1:{port}"
+
+    def orders() -> list[str] | None:
+        try:
+            got: list[str] = fetched(f"{url}/orders")
+        except urllib.error.URLError:
+            return None
+        return got
+
+    wait_for(lambda: orders() == [])
+    assert fetched(f"{url}/orders?article=book", b"") == {"seq_number": 1}
+    wait_for(lambda: orders() == ["book"])
+    stats = fetched(f"{url}/queue/mqlite.v1.QueueService/Stats", b'{"queue":"orders"}', "mqk_shop")
+    assert stats["queue"] == "orders"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE) in (0, -signal.SIGTERM)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < give_up, "it never happened"
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_curl(mq: mqlite.Embedded) -> None:
+    with mq.serving(tokens=["mqk_x"]) as url:
+        environment = os.environ | {"MQLITE_ENDPOINT": url, "MQLITE_TOKEN": "mqk_x"}
+        command = ["sh", str(EXAMPLES / "curl.sh")]
+        ran = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=PATIENCE
+        )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "\nhello from curl\n" in ran.stdout
+    assert mq.stats("curl").total == 0
