@@ -1,0 +1,96 @@
+"""What happened to messages, counted once it is committed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+from mqlite.observation.schema import FilterFailures, MessageEvents
+from mqlite.observation.vocabulary import EVENTS, FILTER_EVENTS, FilterStage
+
+MAX_GONE: Final = 1_000
+"""So many deleted queues keep their counts. A program may make and delete queues for ever."""
+
+_Cell = dict[str, int]
+
+
+class Effect(Protocol):
+    """`number` messages of a queue had an `event`."""
+
+    @property
+    def event(self) -> str: ...
+    @property
+    def queue_id(self) -> int: ...
+    @property
+    def number(self) -> int: ...
+
+
+class EffectMeter:
+    """Counts committed effects by queue. The holder of the writer's turn counts; any thread
+    reads."""
+
+    def __init__(self, name_of: Callable[[int], str | None]) -> None:
+        """`name_of` tells the name of a queue if that takes no look into the database."""
+        self._name_of = name_of
+        self._moving = threading.Lock()
+        """Held while counts change places: a look must find them in one, not in both."""
+        self._cells: dict[int, _Cell] = {}
+        self._names: dict[int, str] = {}
+        self._gone: dict[str, _Cell] = {}
+        self._unrouted: dict[FilterStage, int] = dict.fromkeys(FILTER_EVENTS.values(), 0)
+
+    def count(self, effect: Effect) -> None:
+        try:
+            self._cells[effect.queue_id][effect.event] += effect.number
+        except KeyError:
+            self._count_first(effect)
+
+    def gone(self, queue_id: int) -> None:
+        """The queue is deleted; what happened in it stays counted, under its name."""
+        with self._moving:
+            cell = self._cells.pop(queue_id, None)
+            name = self._names.pop(queue_id, None)
+            if cell is None or name is None:
+                return
+            kept = self._gone.pop(name, dict.fromkeys(EVENTS, 0))
+            self._gone[name] = {event: kept[event] + number for event, number in cell.items()}
+            if len(self._gone) > MAX_GONE:
+                del self._gone[next(iter(self._gone))]
+
+    def snapshot(self, live: Mapping[int, str]) -> list[MessageEvents]:
+        """The counts, those of the `live` queues (names by id) complete from zero on."""
+        found: dict[str, _Cell] = {}
+        with self._moving:
+            for queue_id in live.keys() | self._cells.copy():
+                name = live.get(queue_id) or self._names.get(queue_id)
+                if name is not None:
+                    _add(found, name, self._cells.get(queue_id, {}))
+            for name, cell in self._gone.items():
+                _add(found, name, cell)
+        return [
+            MessageEvents(queue=name, event=event, count=count)
+            for name, cell in sorted(found.items())
+            for event, count in cell.items()
+        ]
+
+    def failures(self) -> list[FilterFailures]:
+        return [FilterFailures(stage=stage, count=n) for stage, n in self._unrouted.items()]
+
+    def _count_first(self, effect: Effect) -> None:
+        """Count the first effect in a queue, and what is no message's."""
+        stage = FILTER_EVENTS.get(effect.event)
+        if stage is not None:
+            self._unrouted[stage] += effect.number
+        elif effect.event in EVENTS:
+            name = self._name_of(effect.queue_id)
+            if name is not None:
+                self._names[effect.queue_id] = name
+            cell = self._cells.setdefault(effect.queue_id, dict.fromkeys(EVENTS, 0))
+            cell[effect.event] += effect.number
+
+
+def _add(found: dict[str, _Cell], name: str, cell: _Cell) -> None:
+    total = found.setdefault(name, dict.fromkeys(EVENTS, 0))
+    for event, number in cell.copy().items():
+        total[event] += number

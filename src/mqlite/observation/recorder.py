@@ -1,0 +1,27 @@
+"""All that one open queue measures of itself."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from mqlite.observation.effects import EffectMeter
+from mqlite.observation.maintenance import MaintenanceMeter
+from mqlite.observation.reporting import Reporter
+from mqlite.observation.storage import StorageMeter
+
+
+class Recorder:
+    """Lives as long as its store; counts from zero on. Times are of the store's clock."""
+
+    def __init__(
+        self,
+        now: Callable[[], int],
+        name_of: Callable[[int], str | None],
+        logger: logging.Logger,
+    ) -> None:
+        reporter = Reporter(logger)
+        self.started_at_ms = now()
+        self.effects = EffectMeter(name_of)
+        self.storage = StorageMeter(now, reporter)
+        self.maintenance = MaintenanceMeter(now, reporter)

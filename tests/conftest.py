@@ -1,0 +1,3 @@
+"""Over all tests: no secret may show up."""
+
+pytest_plugins = ["guard"]
