@@ -1,0 +1,39 @@
+"""`mqlite mcp`: a broker's operations as tools for an AI agent, over standard input and output."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from importlib.util import find_spec
+
+from mqlite import cli
+from mqlite.cli.command import command
+from mqlite.cli.streams import CommandError
+
+
+def main() -> int:
+    """The `mqlite-mcp` program."""
+    return cli.main(["mcp", *sys.argv[1:]])
+
+
+@command(
+    "mcp",
+    help="Serve the broker of MQLITE_ENDPOINT to an MCP host on standard input and output. The"
+    " host starts this program; calls follow the permissions of MQLITE_TOKEN.",
+)
+def mcp() -> None:
+    if find_spec("mcp") is None:
+        raise CommandError(
+            "this command needs the mcp extra: pip install 'mqlite[mcp]', or '.[mcp]' in a checkout"
+        )
+    from mqlite.client.target import Target
+    from mqlite.mcp.broker import Broker, endpoint_setting
+
+    endpoint = endpoint_setting(os.environ.get("MQLITE_ENDPOINT", ""))
+    broker = Broker(Target(endpoint, os.environ.get("MQLITE_TOKEN", ""), {}))
+    from mqlite.mcp.server import serve
+
+    # The thread that reads the protocol cannot be interrupted: let Ctrl-C end the process.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    serve(broker)
