@@ -17,13 +17,14 @@ help:
 	@echo 'make format   let ruff format and fix what it can'
 	@echo 'make bench    run the benchmarks'
 	@echo 'make fuzz     throw a million mutated filters at the filter language'
-	@echo 'make docs     check the links of the documentation'
+	@echo 'make docs     build the documentation into site/'
 
 serve: $(READY)
 	@mkdir -p $(DATA)
 	@MQLITE_DB=file:$(DATA)/mq.db exec $(BIN)/mqlite serve --addr $(ADDR)
 
 test: $(READY)
+	-@sh tools/get_prometheus.sh
 	$(BIN)/pytest -n 2 -q
 
 check: $(READY)
@@ -42,14 +43,20 @@ bench: $(READY)
 fuzz: $(READY)
 	$(BIN)/python tests/expr/fuzz.py --inputs 1000000
 
-docs: $(READY)
+docs: $(VENV)/docs
 	$(BIN)/python tools/check_docs.py
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env docs site
+	@echo 'site/index.html'
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(READY): pyproject.toml tools/find_python.sh
 	python=$$(sh tools/find_python.sh) && "$$python" -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[broker]' --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[broker,client,mcp]' --group dev
+	@touch $@
+
+$(VENV)/docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
 	@touch $@

@@ -1,22 +1,30 @@
-"""The queue in a program beside a bare `sqlite3` loop of the same statements and commits."""
+"""The queue in a program beside a bare `sqlite3` loop of the same statements and commits.
+
+The bare loop runs on a file of the same schema with the same settings, checkpoints at the
+same size of the log, and is compared with the queue's own trace before anything is measured.
+"""
 
 from __future__ import annotations
 
 import argparse
+import re
 import secrets
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import mqlite
 from bench.harness import Result, print_table, queue_on_disk, ratio_of_rates
+from mqlite.clock import SystemClock
 from mqlite.engine.receipts import INSERT_RECEIPT
 from mqlite.engine.receive import CLAIM_ONE
 from mqlite.engine.send import INTO_MESSAGES, OUTSIDE_LINES
 from mqlite.engine.settle import COMPLETE
+from mqlite.stores.sqlite.connection import LOG_LIMIT_BYTES
+from mqlite.stores.sqlite.housekeeping import CHECKPOINT_BYTES
 
 BODY = b"x" * 256
 INSERT_ONE = INTO_MESSAGES + OUTSIDE_LINES
@@ -30,10 +38,17 @@ class Bare:
     """What a program would write by hand: no queue, the same statements."""
 
     def __init__(self, path: Path) -> None:
-        connection = sqlite3.connect(path, isolation_level=None)
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA temp_store = MEMORY")
-        self._cursor = connection.cursor()
+        self.connection = sqlite3.connect(path, isolation_level=None)
+        page_size = self.connection.execute("PRAGMA page_size").fetchone()[0]
+        for setting in (
+            "synchronous = NORMAL",
+            "temp_store = MEMORY",
+            "foreign_keys = ON",
+            f"journal_size_limit = {LOG_LIMIT_BYTES}",
+            f"wal_autocheckpoint = {CHECKPOINT_BYTES // page_size}",
+        ):
+            self.connection.execute(f"PRAGMA {setting}").fetchall()
+        self._cursor = self.connection.cursor()
 
     def send(self, times: int) -> None:
         execute = self._cursor.execute
@@ -109,7 +124,31 @@ def busy_thread() -> Iterator[None]:
         thread.join()
 
 
+def statements(connection: sqlite3.Connection, work: Callable[[int], None]) -> list[str]:
+    """What `work` executes, without the values."""
+    traced: list[str] = []
+    connection.set_trace_callback(traced.append)
+    work(1)
+    connection.set_trace_callback(None)
+    literals = r"x?'[^']*'|\bNULL\b|-?\b\d+\b"
+    return [re.sub(r"\s+", " ", re.sub(literals, "?", sql)).strip() for sql in traced]
+
+
+def check_fair() -> None:
+    """Both ways execute the same statements, in the same transactions. (With a clock of its
+    own the queue does nothing in the background.)"""
+    with bare_on_disk() as bare, queue_on_disk(SystemClock()) as (mq, _):
+        queue = Queue(mq)
+        mq.maintain()
+        bare.send(2), queue.send(2)
+        for name in ("send", "receive_and_complete", "send_batch"):
+            ours = statements(mq.core.store._connection, getattr(queue, name))
+            theirs = statements(bare.connection, getattr(bare, name))
+            assert ours == theirs, f"{name}: {ours} is not {theirs}"
+
+
 def measure(scale: float = 1.0, label: str = "") -> list[Result]:
+    check_fair()
     with bare_on_disk() as bare, queue_on_disk() as (mq, _):
         queue = Queue(mq)
         sends = max(int(1500 * scale), 20)

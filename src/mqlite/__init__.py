@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mqlite.api import (
         MQ as MQ,
-        AsyncMessage as AsyncMessage,
         AsyncMQ as AsyncMQ,
-        Message as Message,
     )
     from mqlite.broker.serve import (
         asgi as asgi,
     )
     from mqlite.client import (
+        AsyncClient as AsyncClient,
         Client as Client,
+        connect as connect,
+        connect_async as connect_async,
     )
     from mqlite.clock import (
         ManualClock as ManualClock,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         GroupRequired as GroupRequired,
         InTransaction as InTransaction,
         InvalidArgument as InvalidArgument,
+        KeyConflict as KeyConflict,
         LockLost as LockLost,
         MessageTooLarge as MessageTooLarge,
         MqliteError as MqliteError,
@@ -56,6 +58,16 @@ if TYPE_CHECKING:
         Unsupported as Unsupported,
         WrongProcess as WrongProcess,
     )
+    from mqlite.keys import (
+        AccessKey as AccessKey,
+        CreatedKey as CreatedKey,
+        KeyPage as KeyPage,
+        generate_key_id as generate_key_id,
+    )
+    from mqlite.messages import (
+        AsyncMessage as AsyncMessage,
+        Message as Message,
+    )
     from mqlite.model import (
         FilterTest as FilterTest,
         MessageData as MessageData,
@@ -69,6 +81,31 @@ if TYPE_CHECKING:
         StoreStatus as StoreStatus,
         SubscriptionInfo as SubscriptionInfo,
     )
+    from mqlite.observation.schema import (
+        Observation as Observation,
+    )
+    from mqlite.receiver.jobs import (
+        AsyncDelivery as AsyncDelivery,
+        Delivery as Delivery,
+    )
+    from mqlite.receiver.outcomes import (
+        Abandon as Abandon,
+        Complete as Complete,
+        Defer as Defer,
+        Outcome as Outcome,
+        Reject as Reject,
+        Snooze as Snooze,
+    )
+    from mqlite.receiver.receivers import (
+        AsyncReceiver as AsyncReceiver,
+        Receiver as Receiver,
+    )
+    from mqlite.receiver.reports import (
+        Counts as Counts,
+    )
+    from mqlite.receiver.workers import (
+        Workers as Workers,
+    )
 
 __version__ = "0.1.0"
 
@@ -76,13 +113,8 @@ __version__ = "0.1.0"
 # without loading an engine.
 _HOMES = {
     "mqlite.clock": ("ManualClock",),
-    "mqlite.client": ("Client",),
-    "mqlite.api": (
-        "MQ",
-        "AsyncMQ",
-        "AsyncMessage",
-        "Message",
-    ),
+    "mqlite.client": ("AsyncClient", "Client", "connect", "connect_async"),
+    "mqlite.api": ("MQ", "AsyncMQ"),
     "mqlite.broker.serve": ("asgi",),
     "mqlite.embedded": (
         "AsyncEmbedded",
@@ -104,6 +136,7 @@ _HOMES = {
         "GroupRequired",
         "InTransaction",
         "InvalidArgument",
+        "KeyConflict",
         "LockLost",
         "MessageTooLarge",
         "MqliteError",
@@ -121,6 +154,13 @@ _HOMES = {
         "Unsupported",
         "WrongProcess",
     ),
+    "mqlite.keys": (
+        "AccessKey",
+        "CreatedKey",
+        "KeyPage",
+        "generate_key_id",
+    ),
+    "mqlite.messages": ("AsyncMessage", "Message"),
     "mqlite.model": (
         "FilterTest",
         "MessageData",
@@ -134,6 +174,19 @@ _HOMES = {
         "StoreStatus",
         "SubscriptionInfo",
     ),
+    "mqlite.observation.schema": ("Observation",),
+    "mqlite.receiver.jobs": ("AsyncDelivery", "Delivery"),
+    "mqlite.receiver.outcomes": (
+        "Abandon",
+        "Complete",
+        "Defer",
+        "Outcome",
+        "Reject",
+        "Snooze",
+    ),
+    "mqlite.receiver.receivers": ("AsyncReceiver", "Receiver"),
+    "mqlite.receiver.reports": ("Counts",),
+    "mqlite.receiver.workers": ("Workers",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -1,5 +1,4 @@
-"""The operations every queue handle has, sync (`MQ`) and async (`AsyncMQ`), and the
-message handles they return.
+"""The operations every queue handle has, sync (`MQ`) and async (`AsyncMQ`).
 
 In-process queues and HTTP clients satisfy the same protocols and raise the same errors,
 so a program moves from one to the other by changing how it opens the queue.
@@ -7,14 +6,18 @@ so a program moves from one to the other by changing how it opens the queue.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol, Unpack, runtime_checkable
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, runtime_checkable
 
 from mqlite.durations import Duration, When
+from mqlite.keys import AsyncKeyOperations, KeyOperations
 from mqlite.model import (
+    Body,
     FilterTest,
     Kind,
+    Lease,
     MessageData,
+    MessageFields,
     MoveResult,
     OutMessage,
     QueueInfo,
@@ -27,99 +30,22 @@ from mqlite.model import (
     StoreStatus,
     SubscriptionInfo,
 )
+from mqlite.observation.schema import Observation
 
-Body = bytes | bytearray | memoryview | str
-Lease = tuple[int, str]
-"""A sequence number and the lock token that holds it."""
+if TYPE_CHECKING:
+    from mqlite.clock import Clock
+    from mqlite.messages import AsyncMessage, Message
+    from mqlite.receiver.options import ReceiverOptions
+    from mqlite.receiver.receivers import AsyncReceiver, Receiver
+    from mqlite.receiver.workers import Workers
 
-
-class BaseMessage(MessageData):
-    """What sync and async messages share. The fields never change after receipt; renewals
-    are reported in results, not written back."""
-
-    queue: str = ""
-
-    @property
-    def lease(self) -> Lease:
-        return self.seq_number, self.lock_token
-
-    def __repr__(self) -> str:
-        return (
-            f"<{type(self).__name__} {self.queue!r} seq_number={self.seq_number} "
-            f"delivery_count={self.delivery_count} body={len(self.body)} bytes>"
-        )
-
-
-class Message(BaseMessage):
-    """A received message that settles itself through the queue it came from."""
-
-    mq: MQ | None = None
-
-    def complete(self) -> None:
-        """Done: remove it. Raises LockLost."""
-        self._mq.complete(self.queue, *self.lease)
-
-    def abandon(self, delay: Duration = 0) -> None:
-        """Give it back for another delivery, after `delay` or the queue's retry policy; at
-        the delivery limit it is dead-lettered. Raises LockLost."""
-        self._mq.abandon(self.queue, *self.lease, delay=delay)
-
-    def reject(self, reason: str = "", description: str = "") -> None:
-        """Dead-letter it. Raises LockLost."""
-        self._mq.reject(self.queue, *self.lease, reason=reason, description=description)
-
-    def defer(self) -> None:
-        """Set it aside; it comes back only by `receive_deferred`. Raises LockLost."""
-        self._mq.defer(self.queue, *self.lease)
-
-    def renew(self) -> RenewResult:
-        """Extend the lease by the queue's lock duration, never shortening it. Raises
-        LockLost."""
-        return self._mq.renew(self.queue, *self.lease)
-
-    @property
-    def _mq(self) -> MQ:
-        if self.mq is None:
-            raise TypeError("this message was not received from a queue")
-        return self.mq
-
-
-class AsyncMessage(BaseMessage):
-    """A received message that settles itself through the queue it came from."""
-
-    mq: AsyncMQ | None = None
-
-    async def complete(self) -> None:
-        """Done: remove it. Raises LockLost."""
-        await self._mq.complete(self.queue, *self.lease)
-
-    async def abandon(self, delay: Duration = 0) -> None:
-        """Give it back for another delivery, after `delay` or the queue's retry policy; at
-        the delivery limit it is dead-lettered. Raises LockLost."""
-        await self._mq.abandon(self.queue, *self.lease, delay=delay)
-
-    async def reject(self, reason: str = "", description: str = "") -> None:
-        """Dead-letter it. Raises LockLost."""
-        await self._mq.reject(self.queue, *self.lease, reason=reason, description=description)
-
-    async def defer(self) -> None:
-        """Set it aside; it comes back only by `receive_deferred`. Raises LockLost."""
-        await self._mq.defer(self.queue, *self.lease)
-
-    async def renew(self) -> RenewResult:
-        """Extend the lease by the queue's lock duration, never shortening it. Raises
-        LockLost."""
-        return await self._mq.renew(self.queue, *self.lease)
-
-    @property
-    def _mq(self) -> AsyncMQ:
-        if self.mq is None:
-            raise TypeError("this message was not received from a queue")
-        return self.mq
+Handler = Callable[..., Any]
+"""Called with a message; returns or raises what is to become of it."""
+H = TypeVar("H", bound=Handler)
 
 
 @runtime_checkable
-class MQ(Protocol):
+class MQ(KeyOperations, Protocol):
     """A queue handle for sync callers. Safe to share between threads.
 
     Every call raises InvalidArgument for a bad argument, Unavailable where the store
@@ -180,16 +106,10 @@ class MQ(Protocol):
         *,
         at: When | None = None,
         ttl: Duration | None = None,
-        message_id: str = "",
-        group_id: str = "",
-        subject: str = "",
-        correlation_id: str = "",
-        reply_to: str = "",
-        content_type: str = "",
-        properties: dict[str, str] | None = None,
-        priority: int = 0,
+        **fields: Unpack[MessageFields],
     ) -> int:
-        """Send one message to a queue or topic; durable when it returns.
+        """Send one message to a queue or topic; durable when it returns. `fields` are those
+        of `OutMessage`.
 
         Answers its sequence number (of the last accepting subscription for a topic, 0
         when none accepted). `at` schedules it, `ttl` counts from when it is visible.
@@ -237,9 +157,23 @@ class MQ(Protocol):
     def complete_batch(self, queue: str, leases: Iterable[Lease | Message]) -> list[SettleResult]:
         """Complete messages in one transaction; positional results."""
 
-    def abandon(self, queue: str, seq_number: int, lock_token: str, *, delay: Duration = 0) -> None:
+    def abandon(
+        self,
+        queue: str,
+        seq_number: int,
+        lock_token: str,
+        *,
+        delay: Duration = 0,
+        snooze: bool = False,
+    ) -> None:
         """Give the message back for another delivery, after `delay` or the queue's retry
-        policy; at the delivery limit it is dead-lettered. Raises LockLost."""
+        policy; at the delivery limit it is dead-lettered. A `snooze` counts no failure, so
+        that where a queue counts failures the message can be put off for ever. Raises
+        LockLost."""
+
+    def release(self, queue: str, seq_number: int, lock_token: str) -> None:
+        """Give the message back at once, as if it had not been delivered: the delivery is not
+        counted, the place in line kept. Raises LockLost."""
 
     def reject(
         self,
@@ -291,6 +225,43 @@ class MQ(Protocol):
     def purge(self, queue: str, *, max_messages: int = 0, older_than: Duration = 0) -> MoveResult:
         """Delete dead letters, oldest first; 0 means no bound. Raises NotFound."""
 
+    @property
+    def clock(self) -> Clock:
+        """The clock by which leases end (`lease_deadline`)."""
+
+    def receiver(self, queue: str, **options: Unpack[ReceiverOptions]) -> Receiver:
+        """A consumer that claims, renews and settles by itself. Options:
+
+        - `concurrency`: how many handlers may run at once, 1 by default; `prefetch`: how
+          many messages are claimed at once, at most and by default that many.
+        - `type`: what the JSON body is decoded to before the handler gets it; a body that
+          does not fit is dead-lettered.
+        - `auto_renew`: renew leases while handlers run, by default.
+        - `retry_delay`: before the next delivery after a handler has failed, a duration or
+          a function of the message; by default the queue's retry policy decides.
+        - `drain_timeout`: how long handlers may take to finish when it stops, 30 s.
+        - `wait`: of one long poll, 20 s.
+        - `on_error`: called with each failure, and the message or None, one at a time;
+          without it they are logged.
+
+        Raises InvalidArgument."""
+
+    @property
+    def workers(self) -> Workers:
+        """The handlers declared with `worker`."""
+
+    def worker(self, queue: str, **options: Unpack[ReceiverOptions]) -> Callable[[H], H]:
+        """Declare the decorated function the handler of a queue; the options are those of
+        `receiver`. `run_workers` runs it. Raises InvalidArgument."""
+
+    def run_workers(self, *, handle_signals: bool = True) -> bool:
+        """Run everything declared with `worker` until SIGINT, SIGTERM or a failure that
+        lasts; see `Receiver.run`."""
+
+    def observe(self) -> Observation:
+        """What the queue holds and what was done in it since it was opened. Where the
+        database cannot be read `queues` is None, and the counters are there all the same."""
+
     def status(self) -> StoreStatus:
         """A snapshot of the store, without secrets."""
 
@@ -299,7 +270,7 @@ class MQ(Protocol):
 
 
 @runtime_checkable
-class AsyncMQ(Protocol):
+class AsyncMQ(AsyncKeyOperations, Protocol):
     """A queue handle for async callers; the operations of `MQ`, awaited."""
 
     async def create_queue(
@@ -338,14 +309,7 @@ class AsyncMQ(Protocol):
         *,
         at: When | None = None,
         ttl: Duration | None = None,
-        message_id: str = "",
-        group_id: str = "",
-        subject: str = "",
-        correlation_id: str = "",
-        reply_to: str = "",
-        content_type: str = "",
-        properties: dict[str, str] | None = None,
-        priority: int = 0,
+        **fields: Unpack[MessageFields],
     ) -> int: ...
 
     async def send_batch(
@@ -380,8 +344,16 @@ class AsyncMQ(Protocol):
     ) -> list[SettleResult]: ...
 
     async def abandon(
-        self, queue: str, seq_number: int, lock_token: str, *, delay: Duration = 0
+        self,
+        queue: str,
+        seq_number: int,
+        lock_token: str,
+        *,
+        delay: Duration = 0,
+        snooze: bool = False,
     ) -> None: ...
+
+    async def release(self, queue: str, seq_number: int, lock_token: str) -> None: ...
 
     async def reject(
         self,
@@ -426,17 +398,36 @@ class AsyncMQ(Protocol):
         self, queue: str, *, max_messages: int = 0, older_than: Duration = 0
     ) -> MoveResult: ...
 
+    @property
+    def clock(self) -> Clock:
+        """The clock by which leases end (`lease_deadline`)."""
+
+    def receiver(self, queue: str, **options: Unpack[ReceiverOptions]) -> AsyncReceiver: ...
+
+    @property
+    def workers(self) -> Workers:
+        """The handlers declared with `worker`."""
+
+    def worker(self, queue: str, **options: Unpack[ReceiverOptions]) -> Callable[[H], H]: ...
+
+    async def run_workers(self, *, handle_signals: bool = False) -> bool:
+        """Run everything declared with `worker` until a failure that lasts, cancellation or,
+        if they are handled, SIGINT or SIGTERM; see `AsyncReceiver.run`."""
+
+    async def observe(self) -> Observation: ...
+
     async def status(self) -> StoreStatus: ...
 
     async def close(self) -> None: ...
 
 
-def _describe_alike() -> None:
+def _describe_alike(described: type, twins: type) -> None:
     """The async operations are described by the words of the sync ones."""
-    for name, operation in vars(MQ).items():
-        twin = vars(AsyncMQ).get(name)
+    for name, operation in vars(described).items():
+        twin = vars(twins).get(name)
         if callable(operation) and callable(twin) and twin.__doc__ is None:
             twin.__doc__ = operation.__doc__
 
 
-_describe_alike()
+_describe_alike(MQ, AsyncMQ)
+_describe_alike(KeyOperations, AsyncKeyOperations)

@@ -7,68 +7,64 @@ an error that names the accepted ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from mqlite.api import BaseMessage, Body, Lease
 from mqlite.durations import Duration, to_ms
 from mqlite.errors import InvalidArgument
+from mqlite.integers import MAX_INT64, MIN_INT64
+from mqlite.messages import BaseMessage
 from mqlite.model import (
     MAX_BATCH,
     MAX_PEEK,
     MAX_PRIORITY,
     MAX_WAIT_MS,
     RECEIVE_MODES,
+    SETTING_TYPES,
     STATES,
+    Body,
+    Lease,
+    MessageFields,
     OutMessage,
     QueueSettings,
     ReceiveMode,
 )
 
-_DURATIONS: Final = frozenset(
-    {
-        "lock_duration",
-        "default_ttl",
-        "dedup_window",
-        "dlq_max_age",
-        "retry_initial_delay",
-        "retry_max_delay",
-        "retain_completed",
-    }
-)
 _POSITIVE: Final = ("lock_duration", "max_delivery_count")
-_COUNTS: Final = ("max_delivery_count", "dlq_max_count", "dlq_max_bytes")
-_FLAGS: Final = ("dead_letter_on_expire", "keep_leases")
-_NUMBERS: Final = ("retry_multiplier", "retry_jitter")
 _UNBOUNDED: Final = -1
-_MAX_INT: Final = 2**63 - 1
+
+
+def check_known(given: Mapping[str, object], known: type, what: str) -> None:
+    """Raises InvalidArgument for a name that is no key of the typed dict `known`."""
+    if unknown := given.keys() - known.__annotations__.keys():
+        raise InvalidArgument(
+            f"unknown {what} {min(unknown)!r}; known are {', '.join(known.__annotations__)}"
+        )
 
 
 def config_fields(settings: QueueSettings) -> dict[str, Any]:
     """The settings under the names and in the units of `QueueConfig`; only those given."""
     fields: dict[str, Any] = {}
+    check_known(settings, QueueSettings, "setting")
     for name, value in settings.items():
-        if name not in QueueSettings.__annotations__:
-            raise InvalidArgument(
-                f"unknown setting {name!r}; known are {', '.join(QueueSettings.__annotations__)}"
-            )
-        fields[f"{name}_ms" if name in _DURATIONS else name] = _setting(name, value)
+        in_ms = f"{name}_ms"
+        stored_as = in_ms if in_ms in SETTING_TYPES else name
+        fields[stored_as] = _setting(name, value, stored_as)
     return fields
 
 
-def _setting(name: str, value: Any) -> Any:
+def _setting(name: str, value: Any, stored_as: str) -> Any:
     """One setting in its stored form. Ranges are the engine's to check, kinds are checked here."""
     if value is None and name.startswith("dlq_"):
         return _UNBOUNDED
-    if name in _DURATIONS:
+    kind = SETTING_TYPES[stored_as]
+    if stored_as != name:
         stored: Any = to_ms(value, name)
-    elif name in _COUNTS:
-        stored = integer(value, name, _UNBOUNDED, _MAX_INT)
-    elif name in _FLAGS:
-        if not isinstance(value, bool):
-            raise InvalidArgument(f"{name} must be True or False, got {value!r}")
-        stored = value
-    elif name in _NUMBERS:
+    elif kind is int:
+        stored = integer(value, name, _UNBOUNDED, MAX_INT64)
+    elif kind is bool:
+        stored = flag(value, name)
+    elif kind is float:
         stored = _finite(value, name)
     else:
         stored = text(value, name)
@@ -83,32 +79,12 @@ def _finite(value: float, field: str) -> float:
     return float(value)
 
 
-def out_message(
-    body: Body,
-    *,
-    message_id: str,
-    group_id: str,
-    subject: str,
-    correlation_id: str,
-    reply_to: str,
-    content_type: str,
-    properties: dict[str, str] | None,
-    priority: int,
-) -> OutMessage:
-    """A message to send, checked."""
-    return _checked(
-        OutMessage(
-            body=_bytes(body),
-            message_id=message_id,
-            group_id=group_id,
-            subject=subject,
-            correlation_id=correlation_id,
-            reply_to=reply_to,
-            content_type=content_type,
-            properties={} if properties is None else properties,
-            priority=priority,
-        )
-    )
+def out_message(body: Body, fields: MessageFields) -> OutMessage:
+    """A message to send, checked. Raises TypeError for a field that messages do not have."""
+    message = OutMessage(body=_bytes(body), **fields)  # type: ignore[arg-type]  # properties=None
+    if message.properties is None:
+        message.properties = {}
+    return _checked(message)
 
 
 def out_messages(messages: Iterable[OutMessage | Body]) -> list[OutMessage]:
@@ -133,7 +109,7 @@ def lease(number: int, lock_token: str) -> Lease:
 
 
 def seq_number(value: int, field: str = "seq_number") -> int:
-    return integer(value, field, -_MAX_INT - 1, _MAX_INT)
+    return integer(value, field, MIN_INT64, MAX_INT64)
 
 
 def seq_numbers(values: Iterable[int]) -> list[int]:
@@ -150,7 +126,7 @@ def peek_size(value: int) -> int:
 
 def bound(value: int, field: str) -> int:
     """A limit of which 0 means none."""
-    return integer(value, field, 0, _MAX_INT)
+    return integer(value, field, 0, MAX_INT64)
 
 
 def ttl_ms(ttl: Duration | None) -> int:
@@ -183,7 +159,15 @@ def state(value: str | None) -> str:
     return value or ""
 
 
+def flag(value: bool, field: str) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidArgument(f"{field} must be True or False, got {value!r}")
+    return value
+
+
 def integer(value: int, field: str, low: int, high: int) -> int:
+    if value.__class__ is int and low <= value <= high:
+        return value
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise InvalidArgument(f"{field} must be an integer from {low} to {high}, got {value!r}")
     return value
@@ -233,8 +217,8 @@ def _checked(message: OutMessage) -> OutMessage:
     if not isinstance(message.properties, dict):
         raise InvalidArgument(f"properties must be a dict, got {type(message.properties).__name__}")
     for key, value in message.properties.items():
-        text(key, "properties")
-        text(value, "properties")
+        text(key, "a key of properties")
+        text(value, "a value of properties")
     return message
 
 

@@ -7,16 +7,19 @@ and `w` (7 days) added.
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
 from mqlite.errors import InvalidArgument
+from mqlite.integers import MAX_INT64
 
 Duration = timedelta | str | int | float
 When = datetime | Duration
 
-MAX_MS: Final = 2**63 - 1
+MAX_MS: Final = MAX_INT64
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _UNITS_MS: Final = {
     "ns": Decimal("0.000001"),
@@ -60,6 +63,8 @@ def to_ms(value: Duration, field: str) -> int:
     A positive value below one millisecond becomes 1, so that it never turns into "none".
     Raises InvalidArgument naming `field`.
     """
+    if value.__class__ is int and 0 <= value <= MAX_MS // 1000:
+        return value * 1000
     exact = _exact_ms(value, field)
     if exact < 0:
         raise InvalidArgument(f"{field} must not be negative, got {value!r}")
@@ -71,13 +76,17 @@ def to_ms(value: Duration, field: str) -> int:
 def to_epoch_ms(value: When, field: str, now: int) -> int:
     """`value` as epoch milliseconds; a duration counts from `now`.
 
-    Raises InvalidArgument naming `field`, also for a datetime without a time zone.
+    Raises InvalidArgument naming `field`, also for a datetime without a time zone, and for a
+    time too large to be stored.
     """
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise InvalidArgument(f"{field} must carry a time zone, got the naive {value!r}")
-        return int(value.timestamp() * 1000)
-    return now + to_ms(value, field)
+        return (value - _EPOCH) // timedelta(milliseconds=1)
+    until = now + to_ms(value, field)
+    if until > MAX_MS:
+        raise InvalidArgument(f"{field} is too far ahead: {value!r}")
+    return until
 
 
 def _exact_ms(value: Duration, field: str) -> Decimal:

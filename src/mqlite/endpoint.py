@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
@@ -51,7 +52,9 @@ def without_credentials(text: str) -> str:
     ends = [at for at in map(tail.find, "/?#") if at >= 0]
     authority = tail[: min(ends)] if ends else tail
     host = authority.rpartition("@")[2]
-    return f"{head}{separator}{host}{tail[len(authority) :]}" if separator else text
+    if not separator:
+        return text.rpartition("@")[2]
+    return f"{head}{separator}{host}{tail[len(authority) :]}"
 
 
 def same_endpoint(one: str, other: str) -> bool:
@@ -64,16 +67,19 @@ def same_endpoint(one: str, other: str) -> bool:
 
 
 def _split(text: str) -> SplitResult:
-    shown = without_credentials(text)
+    shown = re.split("[?#]", without_credentials(text))[0]
     if not (text.isascii() and text.isprintable()) or " " in text:
         raise InvalidArgument(f"invalid endpoint {shown!r}: expected a URL such as {_EXAMPLES}")
     try:
         parts = urlsplit(text)
         _ = parts.port
+        (parts.hostname or "").encode("idna")
     except ValueError:
         raise InvalidArgument(f"invalid endpoint {shown!r}: bad host or port") from None
     if parts.scheme not in _PLAIN and parts.scheme not in _OURS:
         raise InvalidArgument(f"invalid endpoint {shown!r}: expected a URL such as {_EXAMPLES}")
+    if parts.scheme in _OURS and "@" in f"{parts.path}{parts.query}{parts.fragment}":
+        raise InvalidArgument("invalid endpoint: a token with '/', '?' or '#' is percent-encoded")
     if not parts.hostname:
         raise InvalidArgument(f"invalid endpoint {shown!r}: the host is missing")
     return parts

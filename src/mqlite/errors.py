@@ -73,6 +73,13 @@ class NameConflict(MqliteError):
     status = 409
 
 
+class KeyConflict(MqliteError):
+    """An access key with this id, or this token, exists; its token is not shown again."""
+
+    code = "key_conflict"
+    status = 409
+
+
 class LockLost(MqliteError):
     """The lock token does not hold a live lease on the message."""
 
@@ -112,8 +119,8 @@ class Unavailable(MqliteError):
     """The queue cannot take the operation now; nothing was written.
 
     `reason` is `overloaded`, `database_locked`, `disk_full`, `read_only`, `storage` or
-    `closing`; from a client also `unreachable`, or `unspecified`. `retry_after` is the number of seconds after which
-    trying again makes sense, or None where waiting does not help.
+    `closing`; from a client also `unreachable`, or `unspecified`. `retry_after` is the number of
+    seconds after which trying again makes sense, or None where waiting does not help.
     """
 
     code = "unavailable"

@@ -37,6 +37,11 @@ MAX_MESSAGE_BYTES: Final = 1024 * 1024
 RESPONSE_BODY_BYTES: Final = 32 * 1024 * 1024
 
 
+Body = bytes | bytearray | memoryview | str
+Lease = tuple[int, str]
+"""A sequence number and the lock token that holds it."""
+
+
 class OutMessage(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A message to send.
 
@@ -54,6 +59,19 @@ class OutMessage(msgspec.Struct, kw_only=True, omit_defaults=True):
     content_type: str = ""
     properties: dict[str, str] = {}
     priority: int = 0
+
+
+class MessageFields(TypedDict, total=False):
+    """What `send` takes beside the body; see `OutMessage`."""
+
+    message_id: str
+    group_id: str
+    subject: str
+    correlation_id: str
+    reply_to: str
+    content_type: str
+    properties: dict[str, str] | None
+    priority: int
 
 
 class MessageData(msgspec.Struct, omit_defaults=True):
@@ -136,6 +154,9 @@ class QueueConfig(msgspec.Struct, kw_only=True, frozen=True):
     claim_order: ClaimOrder = "sequence"
 
 
+SETTING_TYPES: Final[dict[str, Any]] = {
+    field.name: field.type for field in msgspec.structs.fields(QueueConfig)
+}
 EXTENSION_SETTINGS: Final = frozenset(
     {
         "retry_initial_delay_ms",
@@ -185,7 +206,7 @@ class QueueInfo(msgspec.Struct, kw_only=True, frozen=True):
     paused: bool = False
 
 
-class SubscriptionInfo(msgspec.Struct, kw_only=True, frozen=True):
+class SubscriptionInfo(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """A subscription; an empty `expr` matches every message."""
 
     topic: str
@@ -226,12 +247,15 @@ class SettleResult(msgspec.Struct, frozen=True):
 
 
 class RenewResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One slot of a batch renewal; positional. The deadline is the one committed."""
+    """One slot of a batch renewal; positional. The deadline is the one committed.
+
+    `lease_deadline` is that of a message (`mqlite.messages.BaseMessage`); it does not travel."""
 
     seq_number: int
     ok: bool
     locked_until_ms: int = 0
     lease_ms: int = 0
+    lease_deadline: float = 0.0
 
 
 class MoveResult(msgspec.Struct, frozen=True):

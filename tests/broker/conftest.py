@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +38,12 @@ def clock() -> ManualClock:
 def mq(clock: ManualClock) -> Iterator[Embedded]:
     with mqlite.open(":memory:", clock=clock) as queue:
         yield queue
+
+
+@pytest.fixture
+def file_mq(tmp_path: Path, clock: ManualClock) -> Iterator[Embedded]:
+    with mqlite.open(tmp_path / "mq.db", clock=clock) as mq:
+        yield mq
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 TOKEN = "mqk_test"
 TOKENS = (TOKEN, "another")
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
 
 
 class Reply(NamedTuple):
@@ -54,8 +54,10 @@ class Api:
 
     def post(self, operation: str, body: bytes | str | dict[str, Any]) -> Reply:
         """`operation` without its service: `Send`, `CreateQueue`."""
-        data = json.dumps(body) if isinstance(body, dict) else body
-        return self.request("POST", path_of(operation), data)
+        return self.post_to(path_of(operation), body)
+
+    def post_to(self, path: str, body: bytes | str | dict[str, Any]) -> Reply:
+        return self.request("POST", path, json.dumps(body) if isinstance(body, dict) else body)
 
     def ok(self, operation: str, **fields: Any) -> Any:
         reply = self.post(operation, fields)
@@ -90,6 +92,7 @@ QUEUE_OPERATIONS = frozenset(
         "Cancel",
         "Peek",
         "Stats",
+        "Release",
     ]
 )
 

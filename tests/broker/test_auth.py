@@ -9,6 +9,7 @@ import pytest
 from broker.support import TOKEN, Api, exchange, path_of
 from mqlite.broker.app import Broker
 from mqlite.broker.auth import Authenticator, Tokens
+from mqlite.broker.rights import ADMINISTRATOR, MONITOR
 from mqlite.broker.serve import asgi, serving
 from mqlite.embedded import Embedded
 from mqlite.errors import InvalidArgument
@@ -93,8 +94,7 @@ def test_what_is_open_without_a_token(shared_url: str, method: str, path: str, s
         ("GET", "/ui", 404, "not_found"),
         ("GET", "/metrics", 404, "not_found"),
         ("POST", STATS + "/", 404, "not_found"),
-        ("POST", "/mqlite.v1.AdminService/Observe", 404, "not_found"),
-        ("POST", "/mqlite.v1.AuthService/CreateKey", 404, "not_found"),
+        ("POST", "/mqlite.v1.AuthService/RotateKey", 404, "not_found"),
         ("POST", "/mqlite.v1.queueservice/stats", 404, "not_found"),
         ("GET", STATS, 405, "unimplemented"),
         ("PUT", STATS, 405, "unimplemented"),
@@ -118,7 +118,13 @@ def test_off_opens_everything(mq: Embedded) -> None:
         assert Api(url, None).request("GET", "/").json["auth"] == "none"
 
 
-@pytest.mark.parametrize("tokens", [[], [""], [" ", "\t"], "on", "secret", ""])
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        *([], [""], [" ", "\t"], "on", "secret", "", None, 5, [b"secret"]),
+        *(["off"], ["mqk_a", " OFF "], ["a b"], ["a\nb"], ["kéy"]),
+    ],
+)
 def test_tokens_that_would_lock_out_or_let_in_everybody_are_refused(
     mq: Embedded, tokens: Tokens
 ) -> None:
@@ -127,15 +133,17 @@ def test_tokens_that_would_lock_out_or_let_in_everybody_are_refused(
 
 
 def test_tokens_are_trimmed_and_blank_ones_dropped() -> None:
-    check = Authenticator([" a ", ""]).check
-    check("/x", [(b"authorization", b"Bearer a")])
+    identify = Authenticator([" a ", ""], [" m ", " "]).identify
+    assert identify("/x", [(b"authorization", b"Bearer a")]) == ADMINISTRATOR
+    assert identify("/x", [(b"authorization", b"Bearer m")]) == MONITOR
 
 
 def test_no_token_is_kept(mq: Embedded, caplog: pytest.LogCaptureFixture) -> None:
     broker = asgi(mq, tokens=["mqk_secret"])
     assert isinstance(broker, Broker)
     assert "mqk_secret" not in repr(vars(broker))
-    assert not any("mqk_secret" in repr(getattr(broker.auth, name)) for name in ("_digests",))
+    for name in Authenticator.__slots__:
+        assert "mqk_secret" not in repr(getattr(broker.auth, name))
     with caplog.at_level(logging.DEBUG), serving(mq, tokens=["mqk_secret"]) as url:
         Api(url, "mqk_secret").post("ListQueues", b"")
         Api(url, "mqk_secret2").post("ListQueues", b"")

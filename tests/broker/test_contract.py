@@ -131,11 +131,18 @@ def test_settling_another_way(api: Api, clock: ManualClock) -> None:
     assert api.ok("Abandon", **lease) == {"ok": True}
     (message,) = api.receive("q")
     lease["lock_token"] = message["lock_token"]
+    assert api.ok("Release", **lease) == {"ok": True}
+    [message] = api.receive("q")
+    lease["lock_token"] = message["lock_token"]
+    assert api.ok("Abandon", **lease, snooze=True) == {"ok": True}
+    [message] = api.receive("q")
+    assert (message["delivery_count"], message["failure_count"]) == (3, 1)
+    lease["lock_token"] = message["lock_token"]
     assert api.ok("Defer", **lease) == {"ok": True}
     answer = api.ok("ReceiveDeferred", queue="q", seq_numbers=[99, lease["seq_number"]])
     assert list(answer) == ["messages"]
     (message,) = answer["messages"]
-    assert (message["delivery_count"], message["lease_ms"]) == (3, 30_000)
+    assert (message["delivery_count"], message["lease_ms"]) == (4, 30_000)
     lease["lock_token"] = message["lock_token"]
     reason = {"dead_letter_reason": "bad", "dead_letter_description": "very"}
     assert api.ok("Reject", **lease, **reason) == {"ok": True}
@@ -332,6 +339,7 @@ def test_status(api: Api) -> None:
         ("Schedule", {"queue": "q", "scheduled_enqueue_time_ms": 1}, 400, "invalid_argument"),
         ("Send", {"queue": "grouped", "messages": [{}]}, 400, "group_required"),
         ("Send", {"queue": "no"}, 404, "not_found"),
+        ("Send", {"queue": "q", "results": 1}, 400, "invalid_argument"),
         ("Receive", {"queue": "no"}, 404, "not_found"),
         ("Receive", {"queue": "no", "wait_time_ms": 20_000}, 404, "not_found"),
         ("ReceiveDeferred", {"queue": "no"}, 404, "not_found"),
@@ -347,6 +355,9 @@ def test_status(api: Api) -> None:
         ("Complete", {"queue": "no", "seq_number": 1, "lock_token": "t"}, 409, "lock_lost"),
         ("Complete", {"queue": "q", "seq_number": 1, "lock_token": "t"}, 409, "lock_lost"),
         ("Abandon", {"queue": "q", "seq_number": 1}, 409, "lock_lost"),
+        ("Abandon", {"queue": "q", "seq_number": 1, "snooze": 1}, 400, "invalid_argument"),
+        ("Release", {"queue": "no", "seq_number": 1, "lock_token": "t"}, 409, "lock_lost"),
+        ("Release", {"queue": "q", "seq_number": 1, "lock_token": "t"}, 409, "lock_lost"),
         ("Reject", {"queue": "q", "seq_number": 1, "lock_token": "t"}, 409, "lock_lost"),
         ("Defer", {"queue": "q", "seq_number": 1, "lock_token": "t"}, 409, "lock_lost"),
         ("Renew", {"queue": "q", "seq_number": 1, "lock_token": "t"}, 409, "lock_lost"),
@@ -373,6 +384,66 @@ def test_dedup_conflict(api: Api) -> None:
     failed(api.post("Send", {"queue": "d", "messages": messages("BBBB")}), 409, "already_exists")
     both = api.ok("Send", queue="d", messages=messages("AAAA", "BBBB"))["seq_numbers"]
     assert both == [1, 0]
+
+
+@pytest.mark.parametrize("operation", ["Send", "Schedule"])
+def test_results_tell_a_conflict_from_other_outcomes(api: Api, operation: str) -> None:
+    api.ok("CreateQueue", name="d", config={"dedup_window_ms": 60_000})
+    first, other = ({"message_id": "m", "body": body} for body in ("AAAA", "BBBB"))
+    api.ok("Send", queue="d", messages=[first])
+
+    def send(*messages: dict[str, str], **more: Any) -> Any:
+        return api.ok(operation, queue="d", messages=messages, **more)
+
+    alone = api.post("Send", {"queue": "d", "messages": [other]}).json
+    assert alone["code"] == "already_exists"
+    assert send(other, results=True) == {"seq_numbers": [0], "results": [alone]}
+    assert send(first, other, {"body": "CCCC"}, results=True) == {
+        "seq_numbers": [1, 0, 2],
+        "results": [{"seq_number": 1}, alone, {"seq_number": 2}],
+    }
+    assert send(first, results=True) == {"seq_numbers": [1], "results": [{"seq_number": 1}]}
+    assert send(results=True) == {"seq_numbers": [], "results": []}
+
+
+def test_results_of_a_topic_tell_a_conflict_from_nobody(api: Api) -> None:
+    for name, expr in (("a", "subject == 'both'"), ("b", "subject in ['both', 'b']")):
+        api.ok("Subscribe", topic="t", name=name, filter={"expr": expr})
+    config = {"kind": "subscription", "dedup_window_ms": 60_000}
+    api.ok("CreateQueue", name="b", config=config)
+    api.ok("Send", queue="t", messages=[{"message_id": "m", "body": "AAAA", "subject": "b"}])
+
+    def results(*subjects: str) -> list[Any]:
+        messages = [{"message_id": "m", "body": "BBBB", "subject": name} for name in subjects]
+        found: list[Any] = api.ok("Send", queue="t", messages=messages, results=True)["results"]
+        return [result.get("code") or result["seq_number"] for result in found]
+
+    assert results("nobody") == [0]
+    assert results("b") == ["already_exists"]
+    assert results("both", "nobody", "b") == [2, 0, "already_exists"]
+
+
+@pytest.mark.parametrize("more", [{}, {"results": False}, {"results": None}])
+def test_without_results_the_answer_is_as_it_was(api: Api, more: dict[str, Any]) -> None:
+    reply = api.post("Send", {"queue": "q", "messages": [{}], **more})
+    assert reply.raw == b'{"seq_numbers":[1]}\n'
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_with_results_what_concerns_the_call_refuses_it(api: Api, count: int) -> None:
+    api.ok("CreateQueue", name="grouped", config={"ordering_mode": "group_fifo"})
+    good, bad = {"group_id": "g"}, {}
+    messages = [good, bad][-count:]
+    sent = {"queue": "grouped", "messages": messages, "results": True}
+    failed(api.post("Send", sent), 400, "group_required")
+    assert api.ok("Stats", queue="grouped")["total"] == 0
+
+
+def test_a_long_message_id_is_not_repeated_in_full_in_a_slot(api: Api) -> None:
+    api.ok("CreateQueue", name="d", config={"dedup_window_ms": 60_000})
+    sent = [{"message_id": "m" * 10_000, "body": body} for body in ("AAAA", "BBBB")]
+    [_, slot] = api.ok("Send", queue="d", messages=sent, results=True)["results"]
+    assert len(slot["message"]) == 1000
 
 
 def test_a_queue_with_messages_is_not_deleted(api: Api) -> None:

@@ -145,6 +145,7 @@ def test_three_operations_never_read_the_body(shared_api: Api, operation: str, b
         "Unsubscribe",
         "PauseQueue",
         "ResumeQueue",
+        "Release",
     ],
 )
 def test_every_other_operation_needs_an_object_and_a_name(shared_api: Api, operation: str) -> None:
@@ -157,7 +158,7 @@ def test_every_other_operation_needs_an_object_and_a_name(shared_api: Api, opera
         assert (reply.status, reply.code) in (expected, (400, "invalid_argument"))
 
 
-LEASED = ("Complete", "Abandon", "Reject", "Defer")
+LEASED = ("Complete", "Abandon", "Release", "Reject", "Defer")
 
 
 def test_a_long_name_is_not_answered_in_full(shared_api: Api) -> None:

@@ -44,6 +44,9 @@ ENDPOINTS = [
             "ResumeQueue",
         ]
     ),
+    "/mqlite.v1.QueueService/Release",
+    "/mqlite.v1.AdminService/Observe",
+    *(f"/mqlite.v1.AuthService/{name}" for name in ["CreateKey", "ListKeys", "RevokeKey"]),
 ]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from broker.support import TOKEN, Api, connect, eventually, exchange, path_of, post_bytes, read_all
 from mqlite.broker.connection import MAX_HEADER_BYTES
-from mqlite.broker.limits import Deadlines, Limits
+from mqlite.broker.limits import Limits, Timeouts
 from mqlite.broker.serve import serving
 from mqlite.embedded import Embedded
 
@@ -167,21 +167,21 @@ def test_a_large_header_passes_and_a_larger_one_does_not(shared_url: str) -> Non
     ],
 )
 def test_slow_requests_are_ended(mq: Embedded, sent: bytes, status: int, said: str) -> None:
-    with serving(mq, tokens=[TOKEN], deadlines=Deadlines(header=0.1, request=0.2)) as url:
+    with serving(mq, tokens=[TOKEN], timeouts=Timeouts(header=0.5, request=1.0)) as url:
         refused(exchange(url, sent), status, said)
 
 
 def test_a_slow_second_header_is_ended_after_the_first_answer(mq: Embedded) -> None:
-    with serving(mq, tokens=[TOKEN], deadlines=Deadlines(header=0.1)) as url:
+    with serving(mq, tokens=[TOKEN], timeouts=Timeouts(header=0.5)) as url:
         answer = exchange(url, b"GET /healthz HTTP/1.1\r\n\r\nGET /")
     assert answer.startswith(b"HTTP/1.1 200")
     refused(answer[answer.index(b"HTTP/1.1 408") :], 408, "header")
 
 
-@pytest.mark.parametrize("deadlines", [Deadlines(header=0.1), Deadlines(idle=0.1)])
-def test_silent_connections_are_closed(mq: Embedded, deadlines: Deadlines) -> None:
-    with serving(mq, tokens=[TOKEN], deadlines=deadlines) as url, connect(url) as connection:
-        if deadlines.idle < 1:
+@pytest.mark.parametrize("timeouts", [Timeouts(header=0.1), Timeouts(idle=0.1)])
+def test_silent_connections_are_closed(mq: Embedded, timeouts: Timeouts) -> None:
+    with serving(mq, tokens=[TOKEN], timeouts=timeouts) as url, connect(url) as connection:
+        if timeouts.idle < 1:
             connection.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
             assert read_all(connection).startswith(b"HTTP/1.1 200")
         else:
@@ -190,7 +190,7 @@ def test_silent_connections_are_closed(mq: Embedded, deadlines: Deadlines) -> No
 
 def test_a_body_that_never_ends_is_cut_off_after_the_refusal(mq: Embedded) -> None:
     sent = post_bytes("Stats", b"{", "Content-Length: 1000", token="wrong")
-    with serving(mq, tokens=[TOKEN], deadlines=Deadlines(request=0.2)) as url:
+    with serving(mq, tokens=[TOKEN], timeouts=Timeouts(request=0.2)) as url:
         answer = exchange(url, sent.replace(b"Content-Length: 1\r\n", b""))
     assert answer.startswith(b"HTTP/1.1 401")
     assert answer.count(b"HTTP/1.1") == 1
@@ -198,7 +198,7 @@ def test_a_body_that_never_ends_is_cut_off_after_the_refusal(mq: Embedded) -> No
 
 def test_a_reader_that_takes_nothing_counts_and_is_dropped(mq: Embedded) -> None:
     limits = Limits(pending_bytes=16 * MIB)
-    with serving(mq, tokens=[TOKEN], deadlines=Deadlines(stall=0.5), limits=limits) as url:
+    with serving(mq, tokens=[TOKEN], timeouts=Timeouts(stall=2.0), limits=limits) as url:
         api = Api(url)
         api.ok("CreateQueue", name="q")
         for _ in range(20):
@@ -220,3 +220,9 @@ def test_answers_and_errors_never_carry_a_charset(shared_api: Api) -> None:
         shared_api.request("POST", path_of("Stats"), b"{", {}),
     ):
         assert reply.headers["content-type"] == "application/json"
+
+
+def test_the_limits_and_deadlines_of_a_broker_by_itself() -> None:
+    timeouts = Timeouts()
+    assert (timeouts.header, timeouts.request, timeouts.idle) == (10, 60, 120)
+    assert Limits().request_bytes == 32 * MIB

@@ -7,7 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import mqlite
-from broker.support import TOKEN, Api, connect, eventually, post_bytes, read_all
+from broker.support import (
+    PATIENCE_SECONDS,
+    TOKEN,
+    Api,
+    connect,
+    eventually,
+    post_bytes,
+    read_all,
+)
 from mqlite.broker.limits import Limits
 from mqlite.broker.serve import serving
 from mqlite.clock import ManualClock
@@ -25,7 +33,7 @@ class InThread:
         self._thread.start()
 
     def result(self) -> Any:
-        self._thread.join(10)
+        self._thread.join(PATIENCE_SECONDS)
         assert self._results, "no result came"
         return self._results[0]
 

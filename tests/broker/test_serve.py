@@ -14,7 +14,7 @@ import pytest
 
 from broker.support import TOKEN, Api, address, connect, post_bytes, read_all
 from mqlite.broker import server
-from mqlite.broker.limits import Deadlines
+from mqlite.broker.limits import Timeouts
 from mqlite.broker.serve import serve, serving
 from mqlite.clock import ManualClock
 from mqlite.embedded import Embedded
@@ -75,12 +75,12 @@ def test_a_request_that_is_being_read_is_finished_before_the_stop(mq: Embedded) 
         with serving(mq, tokens=[TOKEN]) as url:
             urls.append(url)
             up.set()
-            stop.wait(10)
+            stop.wait(60)
         stopped.set()
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert up.wait(10)
+    assert up.wait(60)
     with connect(urls[0]) as connection:
         connection.sendall(sent[:-1])
         assert Api(urls[0]).request("GET", "/healthz").status == 200
@@ -93,8 +93,8 @@ def test_a_request_that_is_being_read_is_finished_before_the_stop(mq: Embedded) 
 
 
 def test_what_does_not_finish_in_time_is_ended(mq: Embedded) -> None:
-    deadlines = Deadlines(grace=0.2)
-    with serving(mq, tokens=[TOKEN], deadlines=deadlines) as url:
+    timeouts = Timeouts(grace=0.2)
+    with serving(mq, tokens=[TOKEN], timeouts=timeouts) as url:
         stuck = connect(url)
         stuck.sendall(post_bytes("Stats", b"12345")[:-1])
         assert Api(url).request("GET", "/healthz").status == 200
@@ -122,7 +122,7 @@ def test_a_signal_ends_polls_and_the_process_with_success(tmp_path: object, seco
             process.terminate()
             assert read_all(stuck) == b""
         assert process.stdout.read() == "closed\n"
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
 
 
 def test_serve_returns_when_the_queue_is_closed(mq: Embedded) -> None:

@@ -87,6 +87,28 @@ def test_unknown_fields_and_other_spellings_are_refused(kind: type[wire.Request]
             wire.decode(decoder, msgspec.json.encode({name: None}))
 
 
+@pytest.mark.parametrize(
+    ("kind", "body", "known"),
+    [
+        (wire.ReceiveRequest, b'{"wait_ms":1}', "it may have queue, max_messages, wait_time_ms"),
+        (wire.CreateQueueRequest, b'{"lock_duration_ms":1}', "it may have name, config"),
+        (wire.CreateQueueRequest, b'{"config":{"lock":1}}', "it may have kind, lock_duration_ms"),
+        (wire.SendRequest, b'{"messages":[{},{"text":1}]}', "it may have body, message_id"),
+    ],
+)
+def test_a_misspelled_field_is_answered_with_the_known_ones(
+    kind: type[wire.Request], body: bytes, known: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=f"unknown field `[a-z_]+`.*: {known}"):
+        wire.decode(msgspec.json.Decoder(kind), body)
+
+
+@pytest.mark.parametrize("name", ["a` - at `$.x.y", "a` - at `$.queue", "` - at `$" * 100_000])
+def test_a_field_named_like_the_text_of_the_error(name: str) -> None:
+    with pytest.raises(InvalidArgument, match="unknown field"):
+        wire.decode(msgspec.json.Decoder(wire.SendRequest), msgspec.json.encode({name: 1}))
+
+
 def test_a_message_survives_the_way_to_the_wire_and_back() -> None:
     message = OutMessage(
         body=b"\x00\xff",

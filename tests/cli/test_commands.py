@@ -147,7 +147,9 @@ def test_pausing(ok: Ok) -> None:
     assert ok("receive", "q").startswith("seq=1 ")
 
 
-def test_settling_a_message_that_stays_locked(cli: Run, ok: Ok) -> None:
+def test_settling_a_message_that_stays_locked(
+    cli: Run, ok: Ok, document: Callable[..., Any]
+) -> None:
     ok("create-queue", "q", "--keep-leases")
     ok("send", "q", "x")
 
@@ -155,13 +157,25 @@ def test_settling_a_message_that_stays_locked(cli: Run, ok: Ok) -> None:
     assert ok("renew", "q", "1", token) == "ok: action=renew queue=q seq=1\n"
     assert ok("abandon", "q", "1", token) == "ok: action=abandon queue=q seq=1\n"
 
+    held = ok("receive", "q", "--no-ack")
+    assert held.startswith("seq=1 deliveries=2 ")
+    assert ok("release", "q", "1", token_of(held)) == "ok: action=release queue=q seq=1\n"
+    held = ok("receive", "q", "--no-ack")
+    assert held.startswith("seq=1 deliveries=2 ")
+    assert ok("abandon", "q", "1", token_of(held), "--snooze") == (
+        "ok: action=abandon queue=q seq=1\n"
+    )
+    [message] = document("peek", "q")
+    assert message["failure_count"] == 1
+
     token = token_of(ok("receive", "q", "--no-ack"))
     assert ok("defer", "q", "1", token) == "ok: action=defer queue=q seq=1\n"
     line = ok("receive-deferred", "q", "--seq", " 1, ,7")
-    assert line.startswith("seq=1 deliveries=3 lock-token=")
+    assert line.startswith("seq=1 deliveries=4 lock-token=")
 
     rejected = ok("reject", "q", "1", token_of(line), "--reason", "bad", "--detail", "very")
     assert rejected == "ok: action=reject queue=q seq=1\n"
+    assert ok("peek", "q").endswith(" reason=bad detail=very\n")
     assert ok("redrive", "q") == "ok: action=redrive moved=1\n"
 
     token = token_of(ok("receive", "q", "--no-ack"))
@@ -431,11 +445,18 @@ def test_doctor_names_what_is_wrong(cli: Run, ok: Ok, document: Callable[..., An
     assert err.startswith("error: a line has no head, or more than one: ")
 
 
-def test_vacuum_is_local(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    refused = "error: vacuum works on the local database file, not through an endpoint\n"
-    assert cli("vacuum", "--endpoint", "http://h") == (1, "", refused)
+@pytest.mark.parametrize("command", ["vacuum", "doctor"])
+def test_vacuum_and_doctor_are_local(
+    command: str, cli: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = (
+        f"error: {command} works on the local database file, not through an endpoint: stop the"
+        " broker, then give --endpoint= and MQLITE_DB\n"
+    )
+    assert cli(command, "--endpoint", "http://h") == (1, "", refused)
     monkeypatch.setenv("MQLITE_ENDPOINT", "http://h")
-    assert cli("vacuum") == (1, "", refused)
+    assert cli(command) == (1, "", refused)
+    assert cli(command, "--endpoint=").code == 0
 
 
 def test_a_database_that_is_open_elsewhere(cli: Run, mq: mqlite.Embedded) -> None:

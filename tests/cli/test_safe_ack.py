@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from mqlite.api import Message
 from mqlite.cli import safe_ack
 from mqlite.cli.safe_ack import Lease, Renewer, pause_before_renewal
 from mqlite.errors import LockLost, MqliteError, Unavailable, Unsupported
+from mqlite.messages import Message
 from mqlite.model import RenewResult
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mqlite.api import MQ, Message
+from mqlite.api import MQ
+from mqlite.messages import Message
 from mqlite.model import MessageData, QueueInfo
 
 SECOND = 1000

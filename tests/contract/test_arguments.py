@@ -66,6 +66,7 @@ REFUSED: dict[str, list[tuple[str, Call]]] = {
         ("complete_batch", lambda mq: mq.complete_batch("", [(1, NOBODY)])),
         ("abandon", lambda mq: mq.abandon("", 1, NOBODY)),
         ("reject", lambda mq: mq.reject("", 1, NOBODY)),
+        ("release", lambda mq: mq.release("", 1, NOBODY)),
         ("defer", lambda mq: mq.defer("", 1, NOBODY)),
         ("renew", lambda mq: mq.renew("", 1, NOBODY)),
         ("renew_batch", lambda mq: mq.renew_batch("", [(1, NOBODY)])),
@@ -157,6 +158,7 @@ REFUSED: dict[str, list[tuple[str, Call]]] = {
         ("negative", sending(at="-1s")),
         ("text", sending(at="tomorrow")),
         ("list", sending(at=[])),
+        ("overflow", sending(at="9223372036854775807ms")),
     ],
     "ttl": [
         ("zero", sending(ttl=0)),

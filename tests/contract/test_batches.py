@@ -9,7 +9,8 @@ import pytest
 import mqlite
 from contract.looks import HOUR, NOBODY, SECOND, counts, one, peeked, seqs
 from contract.ways import World
-from mqlite.api import MQ, Message
+from mqlite.api import MQ
+from mqlite.messages import Message
 from mqlite.model import SettleResult
 
 MIB = 1024 * 1024

@@ -35,6 +35,7 @@ CALLS: dict[str, Callable[[MQ], object]] = {
     "complete_batch": lambda mq: mq.complete_batch("q", [(1, "t")]),
     "abandon": lambda mq: mq.abandon("q", 1, "t"),
     "reject": lambda mq: mq.reject("q", 1, "t"),
+    "release": lambda mq: mq.release("q", 1, "t"),
     "defer": lambda mq: mq.defer("q", 1, "t"),
     "renew": lambda mq: mq.renew("q", 1, "t"),
     "renew_batch": lambda mq: mq.renew_batch("q", [(1, "t")]),
@@ -56,7 +57,7 @@ def test_every_call_after_close_is_refused(world: World, call: str) -> None:
     assert refusal.value.reason == "closing"
 
 
-@pytest.mark.parametrize("way", ["http"])
+@pytest.mark.parametrize("way", ["http", "http_async"])
 @pytest.mark.parametrize("call", CALLS)
 def test_a_closed_client_refuses_every_call(world: World, call: str) -> None:
     client = world.connect()

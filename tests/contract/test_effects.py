@@ -69,6 +69,8 @@ def test_a_life_is_counted_step_by_step(world: World, counted: Counted) -> None:
     mq = world.mq
     mq.send("q", b"a")
     one(mq, "q").abandon()
+    one(mq, "q").release()
+    one(mq, "q").abandon(snooze=True)
     one(mq, "q").defer()
     [held] = mq.receive_deferred("q", [1])
     held.reject()
@@ -77,9 +79,11 @@ def test_a_life_is_counted_step_by_step(world: World, counted: Counted) -> None:
     world.later(30 * SECOND)
     expected = {
         "enqueued": 1,
-        "delivered": 4,
-        "redelivered": 2,
+        "delivered": 6,
+        "redelivered": 4,
         "abandoned": 1,
+        "released": 1,
+        "snoozed": 1,
         "deferred": 1,
         "rejected": 1,
         "dead_lettered": 1,

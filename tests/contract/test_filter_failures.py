@@ -154,7 +154,7 @@ def test_the_work_of_a_call_is_bounded(
     def budget(work: int = 20_000) -> Budget:
         return Budget(work)
 
-    monkeypatch.setattr(routing, "Budget", budget)
+    monkeypatch.setattr("mqlite.expr.Budget", budget)
     mq = world.mq
     for name in ("h1", "h2", "h3"):
         mq.subscribe("t", name, expr=HOSTILE)

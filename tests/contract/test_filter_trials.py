@@ -10,6 +10,7 @@ from contract.looks import DAY, HOUR, SECOND
 from contract.ways import EPOCH, World
 from mqlite import FilterTest, OutMessage
 from mqlite.api import MQ
+from mqlite.clock import ManualClock
 
 SAMPLE = OutMessage(
     body=b'{"amount": 150, "nested": {"k": "v"}, "tags": ["a", "b"], "n": null, "ok": true}',
@@ -165,6 +166,17 @@ def test_a_sample_is_sent_now_and_visible_at_once_unless_it_says_otherwise(world
     assert mq.test_filter("visible_at == enqueued_at", b"", enqueued_at=AT).matched
     due = world.at(5 * SECOND)
     assert mq.test_filter("visible_at - enqueued_at == seconds(5)", b"", visible_at=due).matched
+
+
+def test_a_delay_counts_from_the_moment_of_the_sample() -> None:
+    class Ticking(ManualClock):
+        """Time passes between any two looks."""
+
+        def now(self) -> int:
+            return self.advance(1)
+
+    with mqlite.open(":memory:", clock=Ticking()) as mq:
+        assert mq.test_filter("visible_at - enqueued_at == hours(2)", b"", visible_at="2h").matched
 
 
 def test_a_sample_is_checked_like_a_message(mq: MQ) -> None:

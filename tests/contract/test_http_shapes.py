@@ -21,7 +21,7 @@ PLAIN = {"seq_number", "enqueued_at_ms", "locked_until_ms", "delivery_count", "l
 
 @pytest.fixture
 def post(world: World) -> Post:
-    base = world.mq._transport.base_url  # type: ignore[attr-defined]
+    base = world.mq.base_url  # type: ignore[attr-defined]
 
     def post(operation: str, **fields: object) -> dict[str, Any]:
         request = Request(

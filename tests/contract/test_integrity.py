@@ -15,7 +15,8 @@ import mqlite
 from contract.looks import SECOND, bodies, counts, one
 from contract.ways import World, start, together
 from mqlite import OutMessage
-from mqlite.api import MQ, Message
+from mqlite.api import MQ
+from mqlite.messages import Message
 
 MIB = 1024 * 1024
 

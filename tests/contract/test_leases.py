@@ -9,7 +9,7 @@ from contract.looks import HOUR, MINUTE, NOBODY, SECOND, counts, one, peeked, se
 from contract.ways import World
 from mqlite.api import MQ
 
-VERBS = ["complete", "abandon", "reject", "defer", "renew"]
+VERBS = ["complete", "abandon", "release", "reject", "defer", "renew"]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -201,13 +201,13 @@ def test_the_old_token_is_lost_after_redelivery_and_the_new_one_works(world: Wor
     assert counts(mq, "q") == {}
 
 
-@pytest.mark.parametrize("verb", ["complete", "abandon", "reject", "defer"])
+@pytest.mark.parametrize("verb", ["complete", "abandon", "release", "reject", "defer"])
 def test_settling_on_an_unknown_queue_is_lock_lost(mq: MQ, verb: str) -> None:
     with pytest.raises(mqlite.LockLost):
         getattr(mq, verb)("nowhere", 1, NOBODY)
 
 
-@pytest.mark.parametrize("verb", ["complete", "abandon", "reject", "defer", "renew"])
+@pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("seq", [0, -1, 999, 2**63 - 1, -(2**63)])
 def test_settling_a_number_that_is_not_there_is_lock_lost(mq: MQ, verb: str, seq: int) -> None:
     mq.create_queue("q")

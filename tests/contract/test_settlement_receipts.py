@@ -9,19 +9,24 @@ import pytest
 import mqlite
 from contract.looks import MINUTE, SECOND, counts, one, peeked
 from contract.ways import World
-from mqlite.api import MQ, Message
+from mqlite.api import MQ
+from mqlite.messages import Message
 
 Settle = Callable[[Message], object]
 
 VERBS: dict[str, Settle] = {
     "complete": lambda m: m.complete(),
     "abandon": lambda m: m.abandon(delay="10s"),
+    "snooze": lambda m: m.abandon(delay="10s", snooze=True),
+    "release": lambda m: m.release(),
     "reject": lambda m: m.reject("Reason", "description"),
     "defer": lambda m: m.defer(),
 }
 AFTER = {
     "complete": {},
     "abandon": {"scheduled": 1},
+    "snooze": {"scheduled": 1},
+    "release": {"active": 1},
     "reject": {"dead_lettered": 1},
     "defer": {"deferred": 1},
 }
@@ -82,8 +87,10 @@ def test_a_replay_touches_nothing_even_after_redelivery(world: World, verb: str)
     seq = mq.send("q", b"a")
     first = one(mq, "q")
     VERBS[verb](first)
-    if verb == "abandon":
+    if verb in ("abandon", "snooze"):
         world.later(10 * SECOND)
+        one(mq, "q")
+    elif verb == "release":
         one(mq, "q")
     elif verb == "reject":
         mq.redrive("q")
@@ -121,7 +128,7 @@ def test_single_and_batch_completions_replay_each_other(mq: MQ) -> None:
     second.complete()
 
 
-@pytest.mark.parametrize("verb", ["abandon", "reject", "defer"])
+@pytest.mark.parametrize("verb", ["abandon", "snooze", "release", "reject", "defer"])
 def test_a_batch_completion_does_not_replay_another_verb(mq: MQ, held: Message, verb: str) -> None:
     VERBS[verb](held)
     assert [slot.ok for slot in mq.complete_batch("q", [held])] == [False]

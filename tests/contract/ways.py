@@ -1,4 +1,4 @@
-"""The ways into one queue: in-process sync and async, and HTTP.
+"""The ways into one queue: in-process sync and async, and HTTP sync and async.
 
 Each is seen through the sync `MQ` protocol, so that a test is written once. All share the
 injected clock and leave the database file behind for a look from outside.
@@ -20,19 +20,20 @@ from typing import Any, TypeVar
 import msgspec
 
 import mqlite
-from mqlite.api import MQ, AsyncMessage, Message
+from mqlite.api import MQ
 from mqlite.clock import ManualClock
 from mqlite.embedded.core import Core
 from mqlite.engine import doctor
+from mqlite.messages import AsyncMessage, Message
 from mqlite.model import RenewResult
 from mqlite.stores.names import NoNames
 from mqlite.stores.sqlite.runner import Runner
 
 T = TypeVar("T")
 
-WAYS = ("sync", "async", "http")
+WAYS = ("sync", "async", "http", "http_async")
 TOKEN = "contract-token"
-PATIENCE = 10.0
+PATIENCE = 60.0
 """Seconds after which something that must happen counts as not happening."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -177,20 +178,38 @@ def _async(path: str, **options: Any) -> Opened:
 
 @contextmanager
 def _http(path: str, **options: Any) -> Opened:
-    from mqlite.broker.serve import serving
-    from mqlite.client import Client
-
     with ExitStack() as stack:
-        owner = stack.enter_context(mqlite.open(path, **options))
-        url = stack.enter_context(serving(owner, "127.0.0.1:0", tokens=[TOKEN]))
+        owner, url = stack.enter_context(_served(path, options))
 
         def connect() -> MQ:
-            return stack.enter_context(Client(url, token=TOKEN))
+            client = mqlite.connect(url, token=TOKEN, clock=options["clock"])
+            return stack.enter_context(client)
 
         yield connect(), owner, connect
 
 
-_OPENERS = {"sync": _sync, "async": _async, "http": _http}
+@contextmanager
+def _http_async(path: str, **options: Any) -> Opened:
+    with ExitStack() as stack:
+        owner, url = stack.enter_context(_served(path, options))
+        loop = stack.enter_context(EventLoop())
+
+        def connect() -> Any:
+            client = loop.run(mqlite.connect_async(url, token=TOKEN, clock=options["clock"]))
+            mq = Blocking(client, loop)
+            stack.callback(mq.close)
+            return mq
+
+        yield connect(), owner, connect
+
+
+@contextmanager
+def _served(path: str, options: dict[str, Any]) -> Iterator[tuple[mqlite.Embedded, str]]:
+    with mqlite.open(path, **options) as owner, owner.serving(tokens=[TOKEN]) as url:
+        yield owner, url
+
+
+_OPENERS = {"sync": _sync, "async": _async, "http": _http, "http_async": _http_async}
 
 
 class EventLoop:
@@ -217,12 +236,14 @@ class EventLoop:
 class Blocking:
     """An `AsyncMQ` as an `MQ`: every method awaits the one of the same name."""
 
-    def __init__(self, inner: mqlite.AsyncEmbedded, loop: EventLoop) -> None:
+    def __init__(self, inner: mqlite.AsyncEmbedded | mqlite.AsyncClient, loop: EventLoop) -> None:
         self.inner = inner
         self.loop = loop
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name: str) -> Any:
         method = getattr(self.inner, name)
+        if not callable(method):
+            return method
 
         def call(*args: Any, **kwargs: Any) -> Any:
             answer = self.loop.run(method(*args, **kwargs))
@@ -235,8 +256,8 @@ class Blocking:
     def _handle(self, item: Any) -> Any:
         if not isinstance(item, AsyncMessage):
             return item
-        *fields, queue, _ = msgspec.structs.astuple(item)
-        held = Held(*fields, queue, self)
+        *fields, _ = msgspec.structs.astuple(item)
+        held = Held(*fields, self)
         held.inner = item
         return held
 
@@ -249,8 +270,11 @@ class Held(Message):
     def complete(self) -> None:
         self._await("complete")
 
-    def abandon(self, delay: mqlite.durations.Duration = 0) -> None:
-        self._await("abandon", delay)
+    def abandon(self, delay: mqlite.durations.Duration = 0, *, snooze: bool = False) -> None:
+        self._await("abandon", delay, snooze=snooze)
+
+    def release(self) -> None:
+        self._await("release")
 
     def reject(self, reason: str = "", description: str = "") -> None:
         self._await("reject", reason, description)
@@ -261,5 +285,5 @@ class Held(Message):
     def renew(self) -> RenewResult:
         return self._await("renew")
 
-    def _await(self, method: str, *args: Any) -> Any:
-        return self.mq.loop.run(getattr(self.inner, method)(*args))
+    def _await(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        return self.mq.loop.run(getattr(self.inner, method)(*args, **kwargs))

@@ -9,6 +9,7 @@ import pytest
 
 from mqlite import errors, wire
 from mqlite.broker.routes import ROUTES
+from mqlite.keys import AccessKey, CreatedKey, KeyPage
 from mqlite.model import MessageData
 
 from . import pages
@@ -19,7 +20,7 @@ PAGE = "docs/http.md"
 def documented() -> dict[str, tuple[list[str], list[str]]]:
     """The request and answer fields of every path; "as X" stands for those of X."""
     table: dict[str, tuple[list[str], list[str]]] = {}
-    for service in ("QueueService", "AdminService"):
+    for service in ("QueueService", "AdminService", "AuthService"):
         for path, request, answer in pages.rows(pages.section(PAGE, service)):
             fields = pages.quoted(request)
             if request.startswith("as "):
@@ -37,7 +38,9 @@ def test_every_path_of_the_page_exists() -> None:
     named = set(re.findall(r"/mqlite\.v1\.\w+/\w+", pages.text(PAGE)))
     named |= {
         f"/mqlite.v1.{name}"
-        for name in re.findall(r"(?<!mqlite\.v1\.)\b((?:Queue|Admin)Service/\w+)", pages.text(PAGE))
+        for name in re.findall(
+            r"(?<!mqlite\.v1\.)\b((?:Queue|Admin|Auth)Service/\w+)", pages.text(PAGE)
+        )
     }
     assert named == set(ROUTES)
 
@@ -53,6 +56,7 @@ def test_request_fields(path: str) -> None:
     ("path", "answer"),
     [
         ("QueueService/Send", wire.SendResponse),
+        ("QueueService/Receive", wire.ReceiveResponse),
         ("QueueService/ReceiveDeferred", wire.MessagesResponse),
         ("QueueService/Complete", wire.SettleResponse),
         ("QueueService/CompleteBatch", wire.CompleteBatchResponse),
@@ -62,6 +66,9 @@ def test_request_fields(path: str) -> None:
         ("AdminService/Redrive", wire.RedriveResponse),
         ("AdminService/Purge", wire.PurgeResponse),
         ("AdminService/Status", wire.StatusResponse),
+        ("AuthService/CreateKey", CreatedKey),
+        ("AuthService/ListKeys", KeyPage),
+        ("AuthService/RevokeKey", wire.RevokeKeyResponse),
     ],
 )
 def test_answer_fields(path: str, answer: type[msgspec.Struct]) -> None:
@@ -78,6 +85,20 @@ def test_answer_fields(path: str, answer: type[msgspec.Struct]) -> None:
 def test_tables_of_fields(title: str, fields: tuple[str, ...]) -> None:
     table = pages.rows(pages.section(PAGE, title))
     assert sorted(name for row in table for name in pages.quoted(row[0])) == sorted(fields)
+
+
+def test_fields_of_a_key() -> None:
+    described = re.search(r"A key is (.*?);", pages.section(PAGE, "AuthService"), re.DOTALL)
+    assert described is not None
+    assert pages.quoted(described[1]) == list(AccessKey.__struct_fields__)
+
+
+def test_permissions() -> None:
+    table = dict(pages.rows(pages.section(PAGE, "Authentication"))[:3])
+    send = [f"/mqlite.v1.QueueService/{name}" for name in pages.quoted(table["`send`"])]
+    assert sorted(send) == sorted(path for path, route in ROUTES.items() if route.right == "send")
+    others = [path for path in ROUTES if ".QueueService/" in path and path not in send]
+    assert {ROUTES[path].right for path in others} == {"listen"}
 
 
 def test_errors() -> None:

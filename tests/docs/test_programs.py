@@ -12,7 +12,10 @@ from mqlite.embedded import Embedded
 from . import pages
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "docs/python.md", "docs/access-keys.md", "docs/receiver.md", "docs/testing.md"],
+)
 def test_snippets_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     programs = list(pages.programs(page))

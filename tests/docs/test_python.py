@@ -23,7 +23,7 @@ def public(kind: type) -> list[str]:
 
 @pytest.mark.parametrize("name", public(Embedded))
 def test_every_operation_is_named(name: str) -> None:
-    assert re.search(rf"\b{name}\(", pages.text(PAGE))
+    assert re.search(rf"\b{name}\(|`mq\.{name}`", pages.text(PAGE))
 
 
 @pytest.mark.parametrize("name", public(mqlite.Message))

@@ -67,7 +67,7 @@ def test_a_due_message_of_a_join_becomes_active_by_itself(
 ) -> None:
     receiver = waiting_receiver(mq)
     with caller.transaction():
-        mq.join(caller.handle).send("q", b"due", at=0.05)
+        mq.join(caller.handle).send("q", b"due", at=2)
     [message] = receiver.result()
     assert message.body == b"due"
 

@@ -139,9 +139,9 @@ def test_a_nested_commit_is_undone_with_the_outer(
 
 
 def test_settlements_become_true_with_the_commit(mq: mqlite.Embedded, caller: Caller) -> None:
-    mq.send_batch("q", [b"complete", b"abandon", b"reject", b"defer", b"batch", b"batch"])
+    mq.send_batch("q", [b"done", b"again", b"bad", b"later", b"unused", b"snooze", b"1", b"2"])
     cancelled = mq.send("q", b"cancel", at="+1h")
-    held = mq.receive("q", max_messages=6)
+    held = mq.receive("q", max_messages=8)
     leases = [(message.seq_number, message.lock_token) for message in held]
 
     def settle() -> None:
@@ -150,7 +150,9 @@ def test_settlements_become_true_with_the_commit(mq: mqlite.Embedded, caller: Ca
         joined.abandon("q", *leases[1])
         joined.reject("q", *leases[2], reason="bad")
         joined.defer("q", *leases[3])
-        assert [result.ok for result in joined.complete_batch("q", leases[4:])] == [True, True]
+        joined.release("q", *leases[4])
+        joined.abandon("q", *leases[5], delay="1h", snooze=True)
+        assert [result.ok for result in joined.complete_batch("q", leases[6:])] == [True, True]
         joined.cancel("q", cancelled)
 
     def states() -> dict[str, int]:
@@ -161,10 +163,10 @@ def test_settlements_become_true_with_the_commit(mq: mqlite.Embedded, caller: Ca
     with suppress(Undo), caller.transaction():
         settle()
         raise Undo
-    assert states() == {"locked": 6, "scheduled": 1}
+    assert states() == {"locked": 8, "scheduled": 1}
     with caller.transaction():
         settle()
-    assert states() == {"active": 1, "deferred": 1, "dead_lettered": 1}
+    assert states() == {"active": 2, "scheduled": 1, "deferred": 1, "dead_lettered": 1}
 
 
 def test_a_settlement_wakes_who_waits_for_its_line(mq: mqlite.Embedded, caller: Caller) -> None:

@@ -178,6 +178,14 @@ def test_an_outbox_only_sends(mq: mqlite.Embedded, caller: Caller) -> None:
     with caller.transaction():
         outbox = mqlite.outbox(caller.handle)
         assert outbox.send_batch("q", [b"a", b"b"])
-        for name in ("complete", "complete_batch", "abandon", "reject", "defer", "cancel"):
+        for name in (
+            "complete",
+            "complete_batch",
+            "abandon",
+            "release",
+            "reject",
+            "defer",
+            "cancel",
+        ):
             assert not hasattr(outbox, name)
     assert bodies(mq) == [b"a", b"b"]

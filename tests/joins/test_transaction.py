@@ -189,6 +189,29 @@ def test_an_async_one_commits_or_not(path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_every_settlement_commits_with_an_async_one(path: Path) -> None:
+    async def scenario() -> None:
+        async with opened(path) as mq:
+            await mq.send_batch("q", [b"done", b"bad", b"later", b"unused", b"snooze"])
+            held = await mq.receive("q", max_messages=5)
+            leases = [(message.seq_number, message.lock_token) for message in held]
+            async with mq.transaction() as tx:
+                await tx.complete("q", *leases[0])
+                await tx.reject("q", *leases[1], reason="bad")
+                await tx.defer("q", *leases[2])
+                await tx.release("q", *leases[3])
+                await tx.abandon("q", *leases[4], delay="1h", snooze=True)
+            found = await mq.peek("q")
+            assert [(m.state, m.delivery_count, m.failure_count) for m in found] == [
+                ("dead_lettered", 1, 0),
+                ("deferred", 1, 0),
+                ("active", 0, 0),
+                ("scheduled", 1, 0),
+            ]
+
+    asyncio.run(scenario())
+
+
 async def open_again_async(mq: mqlite.AsyncEmbedded) -> None:
     async with mq.transaction():
         pass

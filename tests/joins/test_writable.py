@@ -82,8 +82,9 @@ def test_configured_it_cannot_happen(mq: mqlite.Embedded, path: Path, resources:
     assert sorted(bodies(mq)) == [b"mine", b"mine", b"other", b"other"]
 
 
+@pytest.mark.parametrize("outbox", [False, True])
 def test_a_reader_waits_for_a_lock_that_comes_free_unused(
-    mq: mqlite.Embedded, path: Path, resources: ExitStack
+    mq: mqlite.Embedded, path: Path, resources: ExitStack, outbox: bool
 ) -> None:
     """SQLite itself refuses at once. The queue's own checkpoints hold the lock like this."""
     caller = sqlite3_caller(
@@ -96,8 +97,9 @@ def test_a_reader_waits_for_a_lock_that_comes_free_unused(
             caller.order(1)
         statements: list[str] = []
         caller.handle.set_trace_callback(statements.append)
-        sending = Running(lambda: mq.join(caller.handle).send("q", b"patient"))
-        until(lambda: statements.count("SAVEPOINT mqlite_joined") > 2)
+        join = mqlite.outbox if outbox else mq.join
+        sending = Running(lambda: join(caller.handle).send("q", b"patient"))
+        until(lambda: statements.count("PRAGMA busy_timeout") > 2)
         other.execute("ROLLBACK")
         sending.result()
     assert bodies(mq) == [b"patient"]

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis.stateful import RuleBasedStateMachine
 
 import mqlite
-from mqlite.api import Lease
+from mqlite.model import Lease
 
 from .beside import Beside
 

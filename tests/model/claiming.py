@@ -140,8 +140,14 @@ def receive_deferred(
     return claimed
 
 
-def release(world: World, name: str, leases: list[tuple[int, str]], attempt_id: str) -> int:
-    """Give claims back, the delivery uncounted."""
+def release(row: Row) -> None:
+    """The delivery does not count; the place in line and the failures stay."""
+    row.unlock("active")
+    row.delivery_count -= 1
+
+
+def give_back(world: World, name: str, leases: list[tuple[int, str]], attempt_id: str) -> int:
+    """What a receiver that is gone held: as if it had not been delivered."""
     queue = world.queues.get(name)
     if queue is None:
         return 0
@@ -149,8 +155,7 @@ def release(world: World, name: str, leases: list[tuple[int, str]], attempt_id: 
     for seq, token in leases:
         row = queue.row(seq)
         if row is not None and holds(world, row, token):
-            row.unlock("active")
-            row.delivery_count -= 1
+            release(row)
             released += 1
     if attempt_id:
         world.attempts.pop((queue.id, attempt_id), None)

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import mqlite
-from mqlite.api import Lease
+from mqlite.model import Lease
 
 from . import settling
 from .acting import Acting, Call
 from .strategies import milliseconds
+
+_DELAYED = ("abandon", "snooze")
+_LIKE = {"complete": "defer", "abandon": "snooze", "snooze": "abandon"}
+"""The verb that is easily taken for another."""
 
 
 class Settlement(Acting):
     def settle(
         self, verb: str, pick: int, twist: str, delay: int, reason: str, description: str
     ) -> None:
-        arguments = {"abandon": (delay,), "reject": (reason, description)}.get(verb, ())
+        arguments = _arguments(verb, delay, reason, description)
         self._settle((verb, *self.lease(pick, twist), arguments))
 
     def work(self, verb: str | None, pick: int, delay: int) -> None:
         """Settle a message that is held, if one is; more often than not in the same way."""
         verb = verb or self.favourite
-        arguments = {"abandon": (delay,), "reject": ("", "")}.get(verb, ())
+        arguments = _arguments(verb, delay)
         self._settle((verb, *self.held(pick), arguments))
 
     def settle_again(self, pick: int, change: str | None) -> None:
@@ -28,8 +34,9 @@ class Settlement(Acting):
             return
         verb, name, seq, token, arguments = self.settled[-1 - pick % len(self.settled)]
         if change == "verb":
-            verb, arguments = ("defer", ()) if verb == "complete" else ("complete", ())
-        elif change == "arguments" and verb == "abandon":
+            verb = _LIKE.get(verb, "complete")
+            arguments = arguments if verb in _DELAYED else ()
+        elif change == "arguments" and verb in _DELAYED:
             arguments = (arguments[0] + 1,)
         elif change == "arguments" and verb == "reject":
             arguments = (arguments[0] + arguments[1], "")
@@ -39,14 +46,14 @@ class Settlement(Acting):
 
     def _settle(self, call: Call) -> None:
         verb, name, seq, token, arguments = call
-        if verb == "abandon":
-            options = {"delay": milliseconds(arguments[0])}
+        options: dict[str, Any] = {}
+        if verb in _DELAYED:
+            options = {"delay": milliseconds(arguments[0]), "snooze": verb == "snooze"}
         elif verb == "reject":
             options = dict(zip(("reason", "description"), arguments, strict=True))
-        else:
-            options = {}
+        method = getattr(self.mq, "abandon" if verb == "snooze" else verb)
         self.both(
-            lambda: getattr(self.mq, verb)(name, seq, token, **options),
+            lambda: method(name, seq, token, **options),
             lambda _: getattr(settling, verb)(self.world, name, seq, token, *arguments),
         )
         self.settled.append(call)
@@ -76,6 +83,12 @@ class Settlement(Acting):
         self.both(
             lambda: _renewal(self.mq.renew(*lease)), lambda _: settling.renew(self.world, *lease)
         )
+
+
+def _arguments(verb: str, delay: int, reason: str = "", description: str = "") -> tuple[Any, ...]:
+    if verb in _DELAYED:
+        return (delay,)
+    return (reason, description) if verb == "reject" else ()
 
 
 def _renewal(result: mqlite.RenewResult) -> tuple[int, bool, int, int]:

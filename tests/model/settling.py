@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from . import claiming
 from .claiming import holds
 from .sending import finish
 from .sweeping import dead_letter, fail
@@ -26,6 +27,19 @@ def abandon(world: World, name: str, seq: int, token: str, delay_ms: int) -> Non
         fail(world, queue, row, delay_ms, visible_at=world.now)
 
     _settle(world, name, seq, token, ("abandon", delay_ms), effect)
+
+
+def snooze(world: World, name: str, seq: int, token: str, delay_ms: int) -> None:
+    """An abandon of which the failure is not counted, nor compared with the maximum."""
+
+    def effect(queue: Queue, row: Row) -> None:
+        fail(world, queue, row, delay_ms, visible_at=world.now, counts=False)
+
+    _settle(world, name, seq, token, ("snooze", delay_ms), effect)
+
+
+def release(world: World, name: str, seq: int, token: str) -> None:
+    _settle(world, name, seq, token, ("release",), lambda _, row: claiming.release(row))
 
 
 def reject(world: World, name: str, seq: int, token: str, reason: str, description: str) -> None:

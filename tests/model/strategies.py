@@ -41,7 +41,14 @@ picks = st.integers(0, 40)
 """Which of the things that the machine remembers; 0 is the last one."""
 some_picks = st.lists(st.integers(0, 12), max_size=6)
 twists = st.sampled_from(["none"] * 8 + ["token", "blank", "seq", "queue"])
-verbs = st.sampled_from(["complete", "complete", "abandon", "abandon", "reject", "defer"])
+verbs = st.sampled_from(
+    ["complete"] * 4
+    + ["abandon"] * 4
+    + ["snooze"] * 2
+    + ["reject"] * 2
+    + ["defer"] * 2
+    + ["release"]
+)
 jumps_ms = st.sampled_from(
     [1, 400, 1000, 1500, 8000, 30_000, 61_000, 301_000, 1_801_000, -1, -600, -3000, -45_000]
 )
@@ -170,7 +177,7 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "receive_for_a_while": {"limit": limits, "lease": st.sampled_from([1, 1500, 90_000])},
     "receive_deferred": {"name": queue_names, "some": some_picks},
     "fetch": {"some": some_picks},
-    "release": {
+    "give_back": {
         "pick": picks,
         "name": st.none() | queue_names,
         "offset": offsets,

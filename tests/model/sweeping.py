@@ -13,14 +13,19 @@ def dead_letter(row: Row, reason: str) -> None:
     row.reason = reason
 
 
-def fail(world: World, queue: Queue, row: Row, delay_ms: int, visible_at: int) -> None:
+def fail(
+    world: World, queue: Queue, row: Row, delay_ms: int, visible_at: int, *, counts: bool = True
+) -> None:
     """A delivery that was given back, or whose lease ran out or lost its owner."""
-    row.failure_count += 1
-    counted = row.delivery_count if queue.max_counts == "deliveries" else row.failure_count
-    if counted >= queue.max_delivery_count:
+    delay = delay_ms or retry_delay(queue, row)
+    row.failure_count += counts
+    if queue.max_counts == "deliveries":
+        full = row.delivery_count >= queue.max_delivery_count
+    else:
+        full = counts and row.failure_count >= queue.max_delivery_count
+    if full:
         dead_letter(row, "MaxDeliveryCountExceeded")
         return
-    delay = delay_ms or retry_delay(queue, row)
     if delay:
         row.unlock("scheduled")
         row.visible_at = world.now + delay
@@ -37,7 +42,7 @@ def retry_delay(queue: Queue, row: Row) -> int:
     if not queue.retry_initial_delay_ms:
         return 0
     cap = queue.retry_max_delay_ms or 2**62
-    n = row.failure_count
+    n = row.failure_count + 1
     delay = min(queue.retry_initial_delay_ms * queue.retry_multiplier ** (n - 1), cap)
     hashed = 14695981039346656037
     for byte in f"{row.message_id or row.seq}:{n}".encode():

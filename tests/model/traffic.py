@@ -140,15 +140,15 @@ class Traffic(Acting):
     def fetch(self, some: list[int]) -> None:
         self.receive_deferred("a", some)
 
-    def release(self, pick: int, name: str | None, offset: int | None) -> None:
+    def give_back(self, pick: int, name: str | None, offset: int | None) -> None:
         """A batch goes back, or to another queue, perhaps just when its leases run out."""
         if self.batches:
             owner, attempt, leases = self.batches[-1 - pick % len(self.batches)]
             name = name or owner
             self._at_deadline(owner, leases[0][0], offset)
             self.both(
-                lambda: self.mq.core.run(engine_receive.release(name, leases, attempt)),
-                lambda _: claiming.release(self.world, name, leases, attempt),
+                lambda: self.mq.core.run(engine_receive.give_back(name, leases, attempt)),
+                lambda _: claiming.give_back(self.world, name, leases, attempt),
             )
 
 

@@ -35,11 +35,12 @@ HOT: Final[dict[str, list[str]]] = {
     "receive.SELECT_BY_SEQ": [ROWID],
     "receive.DELETE_BY_SEQ": [ROWID],
     "receive.SELECT_DEFERRED": ["mqlite_messages_deferred (queue_id=? AND seq=? AND state=?)"],
-    "receive.RELEASE": [ROWID],
     "attempts.SELECT_ATTEMPT": ["key (queue_id=? AND attempt_id=?)"],
     "attempts.SELECT_STILL_LOCKED": [ROWID],
     "attempts.RECORD": [],
     "attempts.FORGET": ["key (queue_id=? AND attempt_id=?)"],
+    # Access keys: once for every request that carries one
+    "keys.SELECT_PERMISSIONS": ["key (digest=?)"],
     # Lines
     "lines.PROMOTE": [ROWID, "mqlite_messages_line (queue_id=? AND line=?)"],
     "lines.DEMOTE": ["mqlite_messages_head (queue_id=? AND line=?)"],
@@ -64,6 +65,7 @@ HOT: Final[dict[str, list[str]]] = {
     "receipts.SELECT_RECEIPTS": ["key (seq=?)"],
     "receipts.INSERT_RECEIPT": [],
     # Sweeps
+    "leases.RELEASE": [ROWID],
     "leases.SELECT_EXPIRED": ["mqlite_messages_locked (locked_until<?)"],
     "leases.NEXT_EXPIRY": ["walk mqlite_messages_locked"],
     "schedule.SELECT_DUE": ["mqlite_messages_due (visible_at<?)"],
@@ -133,6 +135,12 @@ COLD: Final[dict[str, str]] = {
     "browse.COUNT_QUEUES": _ONCE,
     "browse.COUNT_SUBSCRIPTIONS": _ONCE,
     "catalog.SELECT_QUEUES": _ONCE,
+    "keys.INSERT_KEY": _ONCE,
+    "keys.SELECT_KEYS_BY_ID": _ONCE,
+    "keys.SELECT_KEY_TIMES": _ONCE,
+    "keys.SELECT_NEWEST_KEYS": _ONCE,
+    "keys.SELECT_OLDER_KEYS": _ONCE,
+    "keys.SET_REVOKED": _ONCE,
     "queues.INSERT_QUEUE": _ONCE,
     "queues.UPDATE_QUEUE": _ONCE,
     "queues.SELECT_TOPIC_EXISTS": _ONCE,
@@ -149,4 +157,7 @@ COLD: Final[dict[str, str]] = {
     "lines.PROMOTE_ALL": _REORDER,
     **{f"lines.{name}[{i}]": _REORDER for name in ("TO_STRICT", "FROM_STRICT") for i in range(4)},
 }
-COLD_MODULES: Final = {"doctor": "examines the whole database on purpose"}
+COLD_MODULES: Final = {
+    "doctor": "examines the whole database on purpose",
+    "inventory": "counts everything on purpose; bench/observe.py says what it costs",
+}

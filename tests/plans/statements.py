@@ -68,8 +68,15 @@ def _texts(value: Any) -> Iterator[tuple[str, str]]:
         yield from ((f"[{i}]", text) for i, text in enumerate(value) if isinstance(text, str))
 
 
+def migrations() -> dict[str, str]:
+    """The scripts that make the schema, by name, in order."""
+    files = resources.files("mqlite.engine.migrations").iterdir()
+    found = {file.name: file.read_text() for file in files if file.name.endswith(".sql")}
+    return dict(sorted(found.items()))
+
+
 def schema() -> str:
-    return (resources.files("mqlite.engine.migrations") / "0001_queue.sql").read_text()
+    return "\n".join(migrations().values())
 
 
 def plan(connection: sqlite3.Connection, sql: str) -> list[str]:

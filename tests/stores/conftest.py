@@ -23,7 +23,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def store(path: Path, clock: ManualClock) -> Iterator[SqliteStore]:
-    with_clock = SqliteStore.open(path, clock=clock)
+    with_clock = SqliteStore(path, clock=clock)
     yield with_clock
     with_clock.close()
 
@@ -32,6 +32,6 @@ def store(path: Path, clock: ManualClock) -> Iterator[SqliteStore]:
 def any_store(
     request: pytest.FixtureRequest, path: Path, clock: ManualClock
 ) -> Iterator[SqliteStore]:
-    opened = SqliteStore.open(path if request.param == "file" else ":memory:", clock=clock)
+    opened = SqliteStore(path if request.param == "file" else ":memory:", clock=clock)
     yield opened
     opened.close()

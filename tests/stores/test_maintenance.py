@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,15 +28,17 @@ from mqlite.engine.steps import (
     Steps,
 )
 from mqlite.errors import Canceled, NotFound, Unavailable
+from mqlite.observation.maintenance import MaintenanceMeter
+from mqlite.observation.reporting import Reporter
 from mqlite.stores.deadlines import NEVER, UNKNOWN, Deadlines
 from mqlite.stores.effects import decode, encode
 from mqlite.stores.maintenance import Maintenance
 from mqlite.stores.plans import Stop, drive, drive_async
 from mqlite.stores.sqlite import SqliteStore
 
-from .toys import Running, bodies, failing, foreign, put, queue, until
+from .toys import PATIENCE_S, Running, bodies, failing, foreign, put, queue, until
 
-INSERT_EFFECTS = "INSERT INTO mqlite_effects (effects) VALUES (?)"
+INSERT_EFFECTS = "INSERT INTO mqlite_effects (effects) VALUES (CAST(? AS TEXT))"
 
 
 def moving(done: list[int]) -> Plan[tuple[int, bool]]:
@@ -163,8 +166,8 @@ def test_all_passes_run_once_in_order_and_failures_are_logged(
     any_store.maintain()
     assert ran == names
     assert any_store.run(bodies()) == [b"first", b"fourth"]
-    assert "'second' failed" in caplog.text
-    assert "'third' has to wait" in caplog.text
+    assert "maintenance.failure at_ms=1700000000000 task=second" in caplog.text
+    assert "maintenance.failure at_ms=1700000000000 task=third" in caplog.text
 
 
 class Background:
@@ -179,7 +182,7 @@ class Background:
             lambda operation: None,
             self.clock,
             self.deadlines,
-            logging.getLogger("test"),
+            MaintenanceMeter(self.clock.now, Reporter(logging.getLogger("test"))),
         )
         self.maintenance.start()
 
@@ -208,22 +211,22 @@ def test_a_pass_runs_at_its_cadence_and_when_asked() -> None:
 
 
 def test_a_store_with_its_own_clock_maintains_itself(path: Path) -> None:
-    store, ran = SqliteStore.open(path), threading.Event()
+    store, ran = SqliteStore(path), threading.Event()
 
     def plan() -> Plan[None]:
         yield put(b"swept")
         ran.set()
 
     store.maintain_with([Pass("sweep", 1000, plan, "lock")])
-    assert ran.wait(10)
+    assert ran.wait(PATIENCE_S)
     store.close()
 
 
 def test_effects_survive_the_database() -> None:
     effects = [Ready(1, 2), Event("put", 1), Due("lock", 5), Changed("q")]
     assert decode(encode(effects)) == effects
-    for text in ("{", "[1]", '[["Unknown", 1]]', '[["Ready"]]'):
-        with pytest.raises(ValueError, match=r"effects|malformed|truncated"):
+    for text in (b"{", b"[1]", b'[["Unknown", 1]]', b'[["Ready"]]', b"\xff", b"[" * 100_000):
+        with pytest.raises(ValueError, match=r"Expected|Invalid|malformed|truncated|deeply"):
             decode(text)
 
 
@@ -238,7 +241,8 @@ def test_foreign_commits_are_noticed_and_told(
     other.execute("ROLLBACK")
     store.look()
     assert told == []
-    for text in (encode([Event("put", 1), Ready(1, 1)]), "nonsense", encode([Event("put", 2)])):
+    first, last = encode([Event("put", 1), Ready(1, 1)]), encode([Event("put", 2)])
+    for text in (first, "nonsense", b"\xff", b"[" * 100_000, last):
         other.execute(INSERT_EFFECTS, (text,))
     with store.waiters.join(1) as place:
         store.look()
@@ -268,17 +272,17 @@ def test_a_group_takes_foreign_effects_along(store: SqliteStore, path: Path) -> 
 
 
 def test_effects_left_by_a_crash_are_told_on_open(path: Path) -> None:
-    SqliteStore.open(path).close()
+    SqliteStore(path).close()
     other = foreign(path)
     other.execute(INSERT_EFFECTS, (encode([Changed("q")]),))
-    store = SqliteStore.open(path)
+    store = SqliteStore(path)
     assert other.execute("SELECT count(*) FROM mqlite_effects").fetchone() == (0,)
     other.close()
     store.close()
 
 
 def test_a_foreign_commit_is_noticed_by_itself(path: Path) -> None:
-    store = SqliteStore.open(path)
+    store = SqliteStore(path)
     store.maintain_with([])
     other = foreign(path)
     with store.waiters.join(1) as place:
@@ -304,6 +308,23 @@ def test_a_checkpoint_lets_the_log_start_again(store: SqliteStore, path: Path) -
     assert house.checkpoint()
     store.run(put(b"y"))
     assert log_frames(path) <= 4 * 1024 * 1024
+
+
+def test_writers_go_on_while_the_log_is_pushed_to_the_disk(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[list[int]] = []
+    push = os.fsync
+
+    def write_meanwhile(file: int) -> None:
+        written.append(Running(lambda: store.run(put(b"meanwhile"))).result())
+        push(file)
+
+    store.run(put(b"before"))
+    monkeypatch.setattr(os, "fsync", write_meanwhile)
+    assert store._house is not None
+    assert store._house.checkpoint()
+    assert len(written) == 1
 
 
 def test_a_foreign_snapshot_keeps_the_log_but_stops_nothing(store: SqliteStore, path: Path) -> None:
@@ -332,7 +353,7 @@ def test_a_quiet_moment_is_used_for_a_checkpoint(store: SqliteStore) -> None:
 
 
 def test_a_large_log_calls_for_a_checkpoint(path: Path) -> None:
-    store = SqliteStore.open(path)
+    store = SqliteStore(path)
     store.maintain_with([])
     for _ in range(65):
         store.run(put(b"x" * 200_000))
@@ -373,7 +394,7 @@ def test_few_free_pages_stay(store: SqliteStore) -> None:
 
 
 def test_memory_has_nothing_to_vacuum() -> None:
-    store = SqliteStore.open(":memory:")
+    store = SqliteStore(":memory:")
     store.vacuum()
     store.vacuum(full=True)
     status = store.status(3, 2)

@@ -43,7 +43,7 @@ def files(folder: Path) -> dict[str, bytes]:
 )
 def test_other_schemes_are_refused_by_name(database: str) -> None:
     with pytest.raises(InvalidArgument, match=database.partition(":")[0]):
-        SqliteStore.open(database)
+        SqliteStore(database)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_other_schemes_are_refused_by_name(database: str) -> None:
 )
 def test_what_names_no_database_is_refused(database: str) -> None:
     with pytest.raises(InvalidArgument):
-        SqliteStore.open(database)
+        SqliteStore(database)
 
 
 def test_spellings_of_one_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,12 +93,12 @@ def test_a_second_owner_is_refused_at_once(
     (path.parent / "sub").mkdir()
     (path.parent / "link").symlink_to(path.parent)
     with pytest.raises(DatabaseLocked, match=r"mq\.db.*outbox"):
-        SqliteStore.open(spelling)
+        SqliteStore(spelling)
     store.run(put(b"still works"))
 
 
 def test_another_process_is_refused_too(store: SqliteStore, path: Path) -> None:
-    program = f"from mqlite.stores.sqlite import SqliteStore; SqliteStore.open({str(path)!r})"
+    program = f"from mqlite.stores.sqlite import SqliteStore; SqliteStore({str(path)!r})"
     child = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
@@ -106,16 +106,16 @@ def test_another_process_is_refused_too(store: SqliteStore, path: Path) -> None:
 
 
 def test_the_lock_file_is_private_and_stays(path: Path) -> None:
-    SqliteStore.open(path).close()
+    SqliteStore(path).close()
     lock = path.with_name("mq.db.lock")
     assert lock.exists()
     if os.name == "posix":
         assert stat.S_IMODE(lock.stat().st_mode) == 0o600
-    SqliteStore.open(path).close()
+    SqliteStore(path).close()
 
 
 def test_memory_is_private() -> None:
-    one, two = SqliteStore.open(":memory:"), SqliteStore.open("file::memory:?cache=shared")
+    one, two = SqliteStore(":memory:"), SqliteStore("file::memory:?cache=shared")
     one.run(put(b"mine"))
     assert two.run(bodies()) == []
     one.close()
@@ -123,10 +123,10 @@ def test_memory_is_private() -> None:
 
 
 def test_what_was_committed_is_there_again(path: Path) -> None:
-    first = SqliteStore.open(path)
+    first = SqliteStore(path)
     first.run(put(b"kept"))
     first.close()
-    again = SqliteStore.open(path)
+    again = SqliteStore(path)
     assert again.run(bodies()) == [b"kept"]
     again.close()
 
@@ -136,7 +136,7 @@ def test_what_was_committed_is_there_again(path: Path) -> None:
     [("NORMAL", 1), (" full ", 2), ("Off", 0), ("extra", 3)],
 )
 def test_synchronous_is_read_back(path: Path, given: str, level: int) -> None:
-    store = SqliteStore.open(path, synchronous=given)
+    store = SqliteStore(path, synchronous=given)
     assert store.status().pragmas == {
         "journal_mode": "wal",
         "synchronous": level,
@@ -154,14 +154,14 @@ def test_synchronous_is_read_back(path: Path, given: str, level: int) -> None:
 @pytest.mark.parametrize("given", ["", "2", "NORMALLY", "FULL; DROP TABLE x"])
 def test_other_values_of_synchronous_are_refused(path: Path, given: str) -> None:
     with pytest.raises(InvalidArgument, match="OFF, NORMAL, FULL, EXTRA"):
-        SqliteStore.open(path, synchronous=given)
+        SqliteStore(path, synchronous=given)
     assert not path.exists()
 
 
 def test_a_file_with_the_applications_tables_is_fine(path: Path) -> None:
     other = foreign(path)
     other.executescript("CREATE TABLE messages (x); CREATE TABLE meta (key, value)")
-    store = SqliteStore.open(path)
+    store = SqliteStore(path)
     (warning,) = store.status().warnings
     assert "auto_vacuum" in warning
     store.run(put(b"x"))
@@ -224,7 +224,7 @@ def altered_table(connection: sqlite3.Connection) -> None:
 def test_what_is_not_ours_to_open_stays_as_it_is(
     path: Path, spoil: Callable[[sqlite3.Connection], None], says: str, log: str
 ) -> None:
-    SqliteStore.open(path).close()
+    SqliteStore(path).close()
     other = foreign(path)
     spoil(other)
     if log == "no log":
@@ -232,7 +232,7 @@ def test_what_is_not_ours_to_open_stays_as_it_is(
     before = files(path.parent)
     for _ in range(2):
         with pytest.raises(SchemaMismatch, match=says):
-            SqliteStore.open(path)
+            SqliteStore(path)
     after = files(path.parent)
     assert {name: after[name] for name in before if not name.endswith("-shm")} == {
         name: body for name, body in before.items() if not name.endswith("-shm")
@@ -247,7 +247,7 @@ def test_a_file_of_the_go_program_is_refused(path: Path) -> None:
     with_go.close()
     before = files(path.parent)
     with pytest.raises(SchemaMismatch, match=r"Go program.*'5'"):
-        SqliteStore.open(path)
+        SqliteStore(path)
     assert files(path.parent) == before
 
 
@@ -255,7 +255,7 @@ def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
     path.write_bytes(b"a diary, not a database; " * 100)
     before = files(path.parent)
     with pytest.raises(SchemaMismatch, match="not an SQLite database"):
-        SqliteStore.open(path)
+        SqliteStore(path)
     assert files(path.parent) == before
 
 
@@ -263,7 +263,7 @@ def test_a_refused_file_is_free_again(path: Path) -> None:
     path.write_bytes(b"x" * 1000)
     for _ in range(2):
         with pytest.raises(SchemaMismatch):
-            SqliteStore.open(path)
+            SqliteStore(path)
 
 
 def test_an_old_sqlite_is_refused_with_both_versions(
@@ -272,25 +272,62 @@ def test_an_old_sqlite_is_refused_with_both_versions(
     monkeypatch.setattr(preflights.sqlite3, "sqlite_version_info", (3, 36, 0))
     monkeypatch.setattr(preflights.sqlite3, "sqlite_version", "3.36.0")
     with pytest.raises(SchemaMismatch, match=r"3\.36\.0.*3\.37\.0"):
-        SqliteStore.open(path)
+        SqliteStore(path)
     assert not path.exists()
 
 
 def test_a_file_held_exclusively_is_unavailable(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mqlite.stores.sqlite.connection._OPEN_SECONDS", 0.1)
+    monkeypatch.setattr("mqlite.stores.sqlite.connection._OPEN_S", 0.1)
     other = foreign(path)
     other.execute("CREATE TABLE mine (x)")
     other.execute("BEGIN EXCLUSIVE")
     with pytest.raises(Unavailable) as busy:
-        SqliteStore.open(path)
+        SqliteStore(path)
     assert busy.value.reason == "database_locked"
     other.close()
 
 
+def test_a_file_of_an_earlier_version_is_brought_up_to_date(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = ledger.migrations()
+    with monkeypatch.context() as earlier:
+        earlier.setattr(ledger, "migrations", lambda: every[:1])
+        store = SqliteStore(path)
+        store.run(put(b"kept"))
+        store.close()
+        assert sorted(applied(path)) == [1]
+    store = SqliteStore(path)
+    assert store.run(bodies()) == [b"kept"]
+    store.close()
+    assert applied(path) == {each.version: each.checksum for each in every}
+    connection = foreign(path)
+    assert ledger.schema(connection) == ledger.expected_schema(len(every))
+    connection.close()
+    SqliteStore(path).close()
+
+
+def test_a_file_of_a_later_version_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = ledger.migrations()
+    SqliteStore(path).close()
+    monkeypatch.setattr(ledger, "migrations", lambda: every[:1])
+    with pytest.raises(SchemaMismatch, match=r"newer version.*upgrade the package"):
+        SqliteStore(path)
+
+
+def applied(path: Path) -> dict[int, str]:
+    """The checksums in the file's ledger, by version."""
+    connection = foreign(path)
+    try:
+        return {version: sum_ for version, _, sum_ in connection.execute(ledger.SELECT_APPLIED)}
+    finally:
+        connection.close()
+
+
 def test_a_failed_migration_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    (first,) = ledger.migrations()
+    first, *_ = ledger.migrations()
     broken = ledger.Migration(2, "broken", "CREATE TABLE mqlite_half (x); CREATE NONSENSE;")
     monkeypatch.setattr(ledger, "migrations", lambda: (first, broken))
     connection = sqlite3.connect(":memory:", isolation_level=None)
@@ -344,10 +381,10 @@ def test_which_sqlite_has_the_log_reset_bug(version: tuple[int, int, int], affec
 
 
 def test_opening_waits_for_another_connection(path: Path) -> None:
-    SqliteStore.open(path).close()
+    SqliteStore(path).close()
     other = foreign(path)
     other.execute("BEGIN IMMEDIATE")
-    opening = Running(lambda: SqliteStore.open(path))
+    opening = Running(lambda: SqliteStore(path))
     until(lambda: path.with_name("mq.db.lock").exists())
     other.execute("COMMIT")
     opening.result().close()

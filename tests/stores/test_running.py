@@ -6,7 +6,6 @@ import asyncio
 import signal
 import sys
 import threading
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -32,6 +31,7 @@ from mqlite.stores.sqlite import SqliteStore
 from .toys import (
     INSERT_PAYLOAD,
     INTO_PAYLOADS,
+    PATIENCE_S,
     PAYLOAD,
     Gate,
     bodies,
@@ -245,7 +245,7 @@ def test_a_result_nobody_waits_for_is_given_back(any_store: SqliteStore) -> None
     def claim() -> Steps[str]:
         yield Insert(INTO_PAYLOADS, PAYLOAD, [(b"claimed",)])
         started.set()
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE_S)
         return "lease"
 
     async def scenario() -> None:
@@ -270,7 +270,7 @@ def test_a_result_for_a_closed_loop_is_given_back(any_store: SqliteStore) -> Non
     def claim() -> Steps[str]:
         yield NOW
         started.set()
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE_S)
         return "lease"
 
     async def leave() -> None:
@@ -297,14 +297,14 @@ def test_an_interrupted_thread_leaves_the_line_or_gives_back(
     def claim() -> Steps[str]:
         yield NOW
         claiming.set()
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE_S)
         return "lease"
 
     def interrupt(gate: Gate) -> None:
         until(lambda: len(any_store._writer._line) == 1)
         if started:
             gate.opened.set()
-            assert claiming.wait(10)
+            assert claiming.wait(PATIENCE_S)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         go_on.set()
 
@@ -325,11 +325,9 @@ def test_a_deadline_ends_the_wait_and_nothing_is_written(any_store: SqliteStore)
         assert late.value.reason == "overloaded"
 
     with held(any_store):
-        began = monotonic()
         with pytest.raises(Unavailable) as late:
             any_store.run(put(b"never"), timeout=0.08)
         asyncio.run(scenario())
-        assert monotonic() - began < 2
     assert late.value.reason == "overloaded"
     any_store.run(put(b"next"))
     assert any_store.run(bodies()) == [b"next"]
@@ -356,7 +354,8 @@ def test_another_connection_that_holds_the_file_is_waited_for(
     other.execute("BEGIN IMMEDIATE")
 
     async def scenario() -> None:
-        patient = asyncio.ensure_future(store.run_async(put(b"patient")))
+        patient = asyncio.ensure_future(store.run_async(put(b"patient"), timeout=PATIENCE_S))
+        await asyncio.to_thread(until, lambda: store._committer.contended)
         with pytest.raises(Unavailable) as late:
             await store.run_async(put(b"never"), timeout=0.12)
         assert late.value.reason == "database_locked"
@@ -371,7 +370,7 @@ def test_another_connection_that_holds_the_file_is_waited_for(
 
 
 def test_a_full_line_refuses_sends_before_settles(path: Any) -> None:
-    store = SqliteStore.open(path, max_pending=4, max_pending_bytes=1000)
+    store = SqliteStore(path, max_pending=4, max_pending_bytes=1000)
 
     async def scenario() -> None:
         with held(store) as gate:
@@ -496,7 +495,7 @@ def test_too_many_reads_are_refused(store: SqliteStore, monkeypatch: pytest.Monk
 
     def slow() -> Steps[str]:
         entered.set()
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE_S)
         return "read"
         yield
 

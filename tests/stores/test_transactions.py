@@ -21,7 +21,7 @@ from mqlite.errors import (
 )
 from mqlite.stores.sqlite import SqliteStore, transaction as transactions
 
-from .toys import Running, bodies, failing, held, put, running, until
+from .toys import PATIENCE_S, Running, bodies, failing, held, put, running, until
 
 
 def test_operations_and_the_callers_sql_commit_together(any_store: SqliteStore) -> None:
@@ -177,7 +177,7 @@ def test_a_long_one_is_logged_and_shown(
 
 
 def test_close_refuses_wakes_waits_and_releases(path: Path) -> None:
-    store = SqliteStore.open(path)
+    store = SqliteStore(path)
     place = store.waiters.join(1)
     poll = Running(lambda: place.wait(2**62))
     with held(store) as gate:
@@ -197,7 +197,7 @@ def test_close_refuses_wakes_waits_and_releases(path: Path) -> None:
             with pytest.raises(Closed):
                 refused()
         with pytest.raises(DatabaseLocked):
-            SqliteStore.open(path)
+            SqliteStore(path)
         store.post(put(b"left behind"))
         assert not closing.done.is_set()
         gate.opened.set()
@@ -206,30 +206,30 @@ def test_close_refuses_wakes_waits_and_releases(path: Path) -> None:
     store.close()
     store.post(put(b"too late"))
     assert not path.with_name("mq.db-wal").exists()
-    again = SqliteStore.open(path)
+    again = SqliteStore(path)
     assert again.run(bodies()) == [b"admitted", b"left behind"]
     again.close()
 
 
 def test_close_waits_for_a_transaction_but_not_for_ever(path: Path) -> None:
-    store = SqliteStore.open(path)
+    store = SqliteStore(path)
     tx = store.begin()
     tx.run(put(b"durable"))
     with pytest.raises(InTransaction):
         Running(lambda: store.close(timeout=0.05)).result()
     with pytest.raises(DatabaseLocked):
-        SqliteStore.open(path)
+        SqliteStore(path)
     closing = Running(store.close)
     tx.commit()
     closing.result()
-    again = SqliteStore.open(path)
+    again = SqliteStore(path)
     assert again.run(bodies()) == [b"durable"]
     again.close()
 
 
 def test_close_from_many_threads(path: Path) -> None:
     before = threading.active_count()
-    store = SqliteStore.open(path)
+    store = SqliteStore(path)
     asyncio.run(store.run_async(put(b"x")))
     closings = [Running(store.close) for _ in range(8)]
     for closing in closings:
@@ -239,17 +239,17 @@ def test_close_from_many_threads(path: Path) -> None:
 
 
 def test_readers_finish_before_it_closes(path: Path) -> None:
-    store = SqliteStore.open(path)
+    store = SqliteStore(path)
     entered, go_on = threading.Event(), threading.Event()
 
     def slow() -> Steps[Any]:
         yield Statement("SELECT 1")
         entered.set()
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE_S)
         return (yield Statement("SELECT 2"))
 
     reading = Running(lambda: store.run(Operation("slow", slow, reads=True)))
-    assert entered.wait(10)
+    assert entered.wait(PATIENCE_S)
     with running(store.close) as closing:
         until(lambda: store.closing)
         assert not closing.done.is_set()

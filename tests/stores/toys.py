@@ -7,10 +7,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 from mqlite.engine.steps import Event, Insert, Operation, Ready, Statement, Steps
 from mqlite.stores.sqlite import SqliteStore
+
+PATIENCE_S = 60.0
+"""After which something that must happen counts as not happening."""
 
 INSERT_QUEUE = (
     "INSERT INTO mqlite_queues VALUES (?, ?, 'queue', 0, 30000, 10, 0, 1, 0, 'standard', 0, 0, 0, 0, "
@@ -74,7 +78,7 @@ class Gate:
     def operation(self) -> Operation[str]:
         def steps() -> Steps[str]:
             self.entered.set()
-            assert self.opened.wait(10)
+            assert self.opened.wait(PATIENCE_S)
             return "through"
             yield
 
@@ -86,7 +90,7 @@ def held(store: SqliteStore) -> Iterator[Gate]:
     """The writer, busy in another thread."""
     gate = Gate()
     with running(lambda: store.run(gate.operation())):
-        assert gate.entered.wait(10)
+        assert gate.entered.wait(PATIENCE_S)
         try:
             yield gate
         finally:
@@ -112,7 +116,7 @@ class Running:
         self.done.set()
 
     def result(self) -> Any:
-        assert self.done.wait(10), "the call does not end"
+        assert self.done.wait(PATIENCE_S), "the call does not end"
         if self._error is not None:
             raise self._error
         return self._outcome
@@ -127,12 +131,10 @@ def running(call: Callable[[], Any]) -> Iterator[Running]:
 
 def until(condition: Callable[[], bool]) -> None:
     """Lets other threads run until something is so."""
-    pause = threading.Event()
-    for _ in range(10_000):
-        if condition():
-            return
-        pause.wait(0.001)
-    raise AssertionError("it does not come about")
+    give_up = monotonic() + PATIENCE_S
+    while not condition():
+        assert monotonic() < give_up, "it does not come about"
+        sleep(0.001)
 
 
 def foreign(path: Path) -> sqlite3.Connection:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Any
 
 from mqlite import __version__, wire
 from mqlite.broker.call import Call
 from mqlite.engine import deadletters, queues, topics
 from mqlite.model import FilterTest, QueueConfig
-
-_MOVE_BUDGET_MS: Final = 20_000
-"""Redrive and Purge answer with what is done by then: below the time a client or a stop
-waits for an answer."""
+from mqlite.observation.schema import Observation
 
 
 async def create_queue(call: Call, request: wire.CreateQueueRequest) -> wire.EmptyResponse:
@@ -75,9 +72,7 @@ async def unsubscribe(call: Call, request: wire.UnsubscribeRequest) -> wire.Dele
 
 async def list_subscriptions(call: Call, request: None) -> wire.ListSubscriptionsResponse:
     found = await call.broker.core.run_async(topics.list_subscriptions())
-    return wire.ListSubscriptionsResponse(
-        [wire.SubscriptionEntry(info.topic, info.name, info.expr) for info in found]
-    )
+    return wire.ListSubscriptionsResponse(found)
 
 
 async def test_filter(call: Call, request: wire.TestFilterRequest) -> FilterTest:
@@ -98,7 +93,7 @@ async def redrive(call: Call, request: wire.RedriveRequest) -> wire.RedriveRespo
         older_than_ms=request.older_than_ms or 0,
         rate=request.rate_per_sec or 0,
     )
-    result = await call.broker.core.drive_async(plan, _MOVE_BUDGET_MS)
+    result = await call.broker.core.drive_async(plan, wire.MOVE_MS)
     call.notes = ("queue", queue, "n", result.count)
     return wire.RedriveResponse(result.count, result.complete)
 
@@ -109,9 +104,13 @@ async def purge(call: Call, request: wire.PurgeRequest) -> wire.PurgeResponse:
     plan = deadletters.purge(
         queue, limit=request.max or 0, older_than_ms=request.older_than_ms or 0
     )
-    result = await call.broker.core.drive_async(plan, _MOVE_BUDGET_MS)
+    result = await call.broker.core.drive_async(plan, wire.MOVE_MS)
     call.notes = ("queue", queue, "n", result.count)
     return wire.PurgeResponse(result.count, result.complete)
+
+
+async def observe(call: Call, request: None) -> Observation:
+    return await call.broker.monitoring.observe(call.rights)
 
 
 async def status(call: Call, request: None) -> wire.StatusResponse:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,7 @@ from mqlite.broker.asgi import (
     TEXT,
     Header,
     Receive,
+    Respond,
     Scope,
     Send,
     local_path,
@@ -30,10 +32,20 @@ from mqlite.broker.budget import Budget
 from mqlite.broker.call import Call
 from mqlite.broker.cors import Cors
 from mqlite.broker.limits import Limits
+from mqlite.broker.managed import ManagedKeys
+from mqlite.broker.monitoring import METRICS_PATH, METRICS_TYPE, OK, Monitoring
 from mqlite.broker.polls import Polls
 from mqlite.broker.requestlog import RequestLog
+from mqlite.broker.rights import needed
 from mqlite.broker.routes import ROUTES, Route
-from mqlite.errors import Closed, MqliteError, NotFound, Unavailable, Unsupported
+from mqlite.errors import (
+    Closed,
+    MqliteError,
+    NotFound,
+    PermissionDenied,
+    Unavailable,
+    Unsupported,
+)
 
 if TYPE_CHECKING:
     from mqlite.embedded.core import Core
@@ -41,7 +53,6 @@ if TYPE_CHECKING:
 LOGGER: Final = logging.getLogger("mqlite.broker")
 _INTERNAL: Final = wire.encode(wire.ErrorBody("internal", "internal server error"))
 _LARGE_ANSWER: Final = 256 * 1024
-_MAX_MESSAGE: Final = 1000
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
@@ -58,15 +69,25 @@ class Broker:
     """
 
     def __init__(
-        self, core: Core, tokens: Tokens, *, cors: str | None = None, limits: Limits | None = None
+        self,
+        core: Core,
+        tokens: Tokens,
+        *,
+        monitor_tokens: Sequence[str] = (),
+        cors: str | None = None,
+        limits: Limits | None = None,
+        metrics: bool = False,
     ) -> None:
-        """Raises InvalidArgument for unusable tokens or origin."""
+        """Raises InvalidArgument for unusable tokens or origin, and for metrics without
+        authentication."""
         self.core = core
-        self.auth = Authenticator(tokens)
+        self.auth = Authenticator(tokens, monitor_tokens)
+        self.keys = ManagedKeys(core)
         self.cors = Cors(cors)
         self.limits = limits or Limits()
         self.budget = Budget(self.limits)
         self.polls = Polls(self.budget, self.limits.polls)
+        self.monitoring = Monitoring(core, ROUTES, auth=self.auth.on, metrics=metrics)
         self.log = RequestLog()
         self._draining = False
         self._started = time.monotonic()
@@ -79,6 +100,11 @@ class Broker:
     def closed(self) -> bool:
         """Whether the queue below takes no more work."""
         return self.core.closing
+
+    @property
+    def stopping(self) -> bool:
+        """Whether new operations are refused."""
+        return self._draining or self.core.closing
 
     def drain(self) -> None:
         """Refuse new operations and end the long polls. Called on the broker's loop."""
@@ -101,55 +127,87 @@ class Broker:
         path = local_path(scope)
         call = Call(self, scope, receive)
         try:
-            self.auth.check(path, scope["headers"])
+            rights = self.auth.identify(path, scope["headers"])
+            if isinstance(rights, bytes):
+                rights = await self.keys.rights(rights)
+            call.rights = rights
+            call.admitted = time.perf_counter()
             route = ROUTES.get(path)
-            answer = await self._operation(route, call) if route else self._open(path, call)
+            answer = await self._operation(route, call) if route else await self._open(path, call)
         except Exception as problem:
-            answer = _refusal(problem, call)
-        await self._send(answer, scope, send)
-        self.log.add(path, answer.status, call.notes, time.perf_counter() - started, call.quiet)
+            if not call.admitted:
+                self.monitoring.turned_away(problem)
+            answer = refusal(problem, call)
+        if not self.respond(answer, scope):
+            await self.send(answer, send)
+        self.record(path, answer, call, started)
 
-    def _open(self, path: str, call: Call) -> Answer:
+    def record(self, path: str, answer: Answer, call: Call, started: float) -> None:
+        """A request is answered: log it, and count it."""
+        now = time.perf_counter()
+        code = OK if answer.status < HTTPStatus.BAD_REQUEST else str(call.notes[-1])
+        self.monitoring.answered(
+            path, code, now - started, now - call.admitted if call.admitted else None
+        )
+        self.log.add(path, answer.status, call.notes, now - started, call.quiet)
+
+    async def _open(self, path: str, call: Call) -> Answer:
         """What is no operation."""
         if path == "/":
             prefix = call.scope.get("root_path", "").rstrip("/")
-            return Answer(200, discovery.card(ROUTES, auth=self.auth.on, prefix=prefix))
+            metrics = METRICS_PATH if self.monitoring.metrics else None
+            card = discovery.card(ROUTES, auth=self.auth.on, metrics=metrics, prefix=prefix)
+            return Answer(200, card)
+        if path == METRICS_PATH and self.monitoring.metrics:
+            if "observe" not in call.rights:
+                raise PermissionDenied(f"this needs {needed('observe')}")
+            return Answer(200, await self.monitoring.exposition(call.rights), METRICS_TYPE)
         if path == discovery.HEALTH_PATH:
             return Answer(200, discovery.HEALTHY, TEXT)
         raise NotFound(f"no such path: {path}")
 
     async def _operation(self, route: Route, call: Call) -> Answer:
+        if route.right not in call.rights:
+            raise PermissionDenied(f"this needs {needed(route.right)}")
         if call.scope["method"] != "POST":
             raise Unsupported("POST is the only method of this path")
-        if self._draining or self.closed:
+        if self.stopping:
             raise Closed("the broker is stopping")
         budget = self.budget
         share = budget.enter(settles=route.settles, reads=route.reads)
         try:
             request = None
             if route.decoder is not None:
-                body = await call.body(budget, share, self.limits.request_bytes)
+                body = await call.body(share, self.limits.request_bytes)
                 request = wire.decode(route.decoder, body)
             return Answer(200, wire.encode(await route.handler(call, request)))
         finally:
             budget.leave(call.held)
 
-    async def _send(self, answer: Answer, scope: Scope, send: Send) -> None:
-        body = answer.body
-        # A fresh list each time: a middleware around us may add to it.
-        headers = [answer.kind, (b"content-length", b"%d" % len(body)), *self.cors.headers]
-        headers += answer.more
+    def respond(self, answer: Answer, scope: Scope) -> bool:
+        """Send a small answer in one write, where our own server is below. False where it
+        must go by events."""
+        respond: Respond | None = scope.get(RESPOND)
+        if respond is None or len(answer.body) > _LARGE_ANSWER:
+            return False
+        return respond(answer.status, self._headers(answer), answer.body)
+
+    async def send(self, answer: Answer, send: Send) -> None:
+        """Send an answer by events."""
+        body, headers = answer.body, self._headers(answer)
         if len(body) > _LARGE_ANSWER:
             await self._send_large(answer.status, headers, body, send)
-            return
-        respond = scope.get(RESPOND)
-        if respond is not None and respond(answer.status, headers, body):
             return
         try:
             await send({"type": "http.response.start", "status": answer.status, "headers": headers})
             await send({"type": "http.response.body", "body": body})
         except OSError:
             LOGGER.debug("the client was gone before its answer")
+
+    def _headers(self, answer: Answer) -> list[Header]:
+        """A fresh list each time: a middleware around us may add to it."""
+        length = (b"content-length", b"%d" % len(answer.body))
+        return [answer.kind, length, *self.cors.headers, *answer.more]
 
     async def _send_large(
         self, status: int, headers: list[Header], body: bytes, send: Send
@@ -167,7 +225,7 @@ class Broker:
             self.budget.answers -= len(body)
 
 
-def _refusal(problem: Exception, call: Call) -> Answer:
+def refusal(problem: BaseException, call: Call) -> Answer:
     """The error envelope. What nobody foresaw is logged here and told to nobody."""
     if not isinstance(problem, MqliteError) or problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         LOGGER.error("unexpected failure of %r", local_path(call.scope), exc_info=problem)
@@ -177,9 +235,7 @@ def _refusal(problem: Exception, call: Call) -> Answer:
     more: tuple[Header, ...] = ()
     if isinstance(problem, Unavailable) and problem.retry_after is not None:
         more = ((b"retry-after", b"%d" % problem.retry_after),)
-    # A name in the text may be as long as the request was.
-    body = wire.encode(wire.ErrorBody(problem.code, str(problem)[:_MAX_MESSAGE]))
-    return Answer(problem.status, body, JSON, more)
+    return Answer(problem.status, wire.encode(wire.ErrorBody.of(problem)), JSON, more)
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

@@ -1,70 +1,104 @@
-"""Who may call: configured bearer tokens."""
+"""Who may call: configured bearer tokens, and what may be the token of an access key."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from mqlite.broker.asgi import Header
+from mqlite.broker.rights import ADMINISTRATOR, ANYBODY, MONITOR, Rights
 from mqlite.errors import InvalidArgument, Unauthenticated
 
 Tokens = Sequence[str] | Literal["off"]
 
 EXEMPT: Final = frozenset({"/", "/healthz"})
 _SCHEME: Final = b"Bearer "
+_OF_A_KEY: Final = re.compile(rb"mqk_[0-9a-f]{64}")
+_SENDABLE: Final = re.compile(r"[!-~]+")
+
+
+class Refused(Unauthenticated):
+    """Nothing lets the request in. `outcome` is the word of the counters for why; the one who
+    asks does not hear it."""
+
+    def __init__(self, message: str, outcome: str) -> None:
+        super().__init__(message)
+        self.outcome = outcome
 
 
 class Authenticator:
-    """Checks the Authorization header against the configured tokens.
+    """Checks the Authorization header against the tokens of administrators and monitors.
 
     Only digests are kept, so that no token can reach a log, an error or a repr; digests of
     equal length also keep the comparison from telling how long a token is.
     """
 
-    __slots__ = ("_digests",)
+    __slots__ = ("_administrators", "_monitors")
 
-    def __init__(self, tokens: Tokens) -> None:
-        """Raises InvalidArgument unless `tokens` is "off" or names at least one token."""
-        self._digests = () if tokens == "off" else tuple(map(_digest, _cleaned(tokens)))
+    def __init__(self, tokens: Tokens, monitor_tokens: Sequence[str] = ()) -> None:
+        """Raises InvalidArgument unless `tokens` is "off" or names at least one token; for
+        monitors where it is off, and for a token that is in both."""
+        self._administrators = () if tokens == "off" else _digests(tokens, "tokens")
+        self._monitors = _digests(monitor_tokens, "monitor_tokens")
+        if not self._administrators and tokens != "off":
+            raise InvalidArgument("tokens is empty; pass 'off' to serve without authentication")
+        if self._monitors and tokens == "off":
+            raise InvalidArgument("monitor_tokens needs authentication, which is off")
+        if not set(self._monitors).isdisjoint(self._administrators):
+            raise InvalidArgument("monitor_tokens and tokens must not share a token")
 
     @property
     def on(self) -> bool:
-        return bool(self._digests)
+        return bool(self._administrators)
 
-    def check(self, path: str, headers: Iterable[Header]) -> None:
-        """Raises Unauthenticated unless the request may go on.
+    def identify(self, path: str, headers: Iterable[Header]) -> Rights | bytes:
+        """What the request may do; or the digest of its token, where only an access key can
+        tell. Raises Refused where nothing lets it in.
 
         The scheme is matched exactly, `Bearer` and one space, and a second Authorization
         header is refused whatever it says.
         """
-        if not self._digests or path in EXEMPT:
-            return
+        if not self._administrators or path in EXEMPT:
+            return ANYBODY
         given = b""
         for name, value in headers:
             if name == b"authorization":
                 if given:
-                    raise Unauthenticated("a second Authorization header")
+                    raise Refused("a second Authorization header", "invalid")
                 given = value.rstrip(b" \t") or b" "
         if not given.startswith(_SCHEME):
-            raise Unauthenticated("an 'Authorization: Bearer <token>' header is required")
-        digest = hashlib.sha256(given[len(_SCHEME) :]).digest()
-        known = False
-        for candidate in self._digests:
-            known |= hmac.compare_digest(candidate, digest)
-        if not known:
-            raise Unauthenticated("the bearer token is not valid")
+            raise Refused(
+                "an 'Authorization: Bearer <token>' header is required",
+                "invalid" if given else "missing",
+            )
+        token = given[len(_SCHEME) :]
+        digest = hashlib.sha256(token).digest()
+        if _is_among(self._administrators, digest):
+            return ADMINISTRATOR
+        if _is_among(self._monitors, digest):
+            return MONITOR
+        if not _OF_A_KEY.fullmatch(token):
+            raise Refused("the bearer token is not valid", "invalid")
+        return digest
 
 
-def _cleaned(tokens: Sequence[str]) -> list[str]:
-    if isinstance(tokens, str):
-        raise InvalidArgument("tokens must be a list of tokens, or 'off'")
+def _is_among(digests: tuple[bytes, ...], digest: bytes) -> bool:
+    known = False
+    for candidate in digests:
+        known |= hmac.compare_digest(candidate, digest)
+    return known
+
+
+def _digests(tokens: Sequence[str], field: str) -> tuple[bytes, ...]:
+    if not isinstance(tokens, list | tuple) or not all(isinstance(each, str) for each in tokens):
+        raise InvalidArgument(f"{field} must be a list of texts")
     cleaned = [token.strip() for token in tokens if token.strip()]
-    if not cleaned:
-        raise InvalidArgument("tokens is empty; pass 'off' to serve without authentication")
-    return cleaned
-
-
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode()).digest()
+    if any(token.lower() == "off" or not _SENDABLE.fullmatch(token) for token in cleaned):
+        raise InvalidArgument(
+            f"{field}: a token is printable ASCII without spaces, and not 'off'; pass tokens='off' "
+            "itself to serve without authentication"
+        )
+    return tuple(hashlib.sha256(token.encode()).digest() for token in cleaned)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mqlite.broker.asgi import BODY, Event, Receive, Scope, header
-from mqlite.broker.budget import Budget, Share
+from mqlite.broker.budget import Share
 from mqlite.broker.requestlog import Notes
+from mqlite.broker.rights import Rights
 from mqlite.errors import Canceled, MessageTooLarge
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ class Call(msgspec.Struct):
     """What a handler may use, and what it tells the request log.
 
     `quiet` marks an answer that is no news; `held` is the part of the byte budget the
-    request has taken.
+    request has taken; `rights` is what its credential allows, and `admitted` when
+    that was known (`perf_counter`; 0 until then).
     """
 
     broker: Broker
@@ -28,8 +30,10 @@ class Call(msgspec.Struct):
     notes: Notes = ()
     quiet: bool = False
     held: int = 0
+    rights: Rights = frozenset()
+    admitted: float = 0.0
 
-    async def body(self, budget: Budget, share: Share, limit: int) -> bytes | bytearray:
+    async def body(self, share: Share, limit: int) -> bytes | bytearray:
         """The whole request body, counted against the budget while it arrives.
 
         Raises MessageTooLarge above `limit` bytes, Unavailable when the budget is full,
@@ -38,9 +42,10 @@ class Call(msgspec.Struct):
         whole = self.scope.get(BODY)
         body = whole() if whole is not None else None
         if body is not None:
-            return _within(self._counted(body, budget, share), limit)
+            self.hold(len(body), share)
+            return _within(body, limit)
         event = await self.receive()
-        body = self._admitted(event, budget, share)
+        body = self._admitted(event, share)
         if not event.get("more_body"):
             return _within(body, limit)
         declared = header(self.scope, b"content-length")
@@ -49,19 +54,21 @@ class Call(msgspec.Struct):
         gathered = bytearray(body)
         while event.get("more_body"):
             event = await self.receive()
-            gathered += self._admitted(event, budget, share)
+            gathered += self._admitted(event, share)
             _within(gathered, limit)
         return gathered
 
-    def _admitted(self, event: Event, budget: Budget, share: Share) -> bytes:
+    def hold(self, size: int, share: Share) -> None:
+        """Count more bytes of the request. Raises Unavailable when the budget is full."""
+        self.broker.budget.hold(size, share)
+        self.held += size
+
+    def _admitted(self, event: Event, share: Share) -> bytes:
         """The event's part of the body, counted."""
         if event["type"] == "http.disconnect":
             raise Canceled("the client went away")
-        return self._counted(event.get("body", b""), budget, share)
-
-    def _counted(self, chunk: bytes, budget: Budget, share: Share) -> bytes:
-        budget.hold(len(chunk), share)
-        self.held += len(chunk)
+        chunk: bytes = event.get("body", b"")
+        self.hold(len(chunk), share)
         return chunk
 
 

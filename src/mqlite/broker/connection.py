@@ -24,8 +24,10 @@ from uvicorn.protocols.http.httptools_impl import (
 from uvicorn.server import ServerState
 
 from mqlite import wire
+from mqlite.broker.app import Broker
 from mqlite.broker.asgi import BODY, JSON, RESPOND, Header
-from mqlite.broker.limits import Deadlines
+from mqlite.broker.direct import begin
+from mqlite.broker.limits import Timeouts
 from mqlite.errors import InvalidArgument
 
 MAX_HEADER_BYTES: Final = 1024 * 1024
@@ -38,12 +40,21 @@ _UPGRADE: Final = (b"upgrade", b"connection", b"http2-settings")
 class BrokerConfig(Config):
     """uvicorn's, with what our connections need to know."""
 
-    deadlines: Deadlines
-    common_headers: tuple[Header, ...]
+    broker: Broker
+    timeouts: Timeouts
+    _defaults: list[Header] | None = None
+    _default_lines = b""
+
+    def default_lines(self, state: ServerState) -> bytes:
+        """The headers every answer has, as lines; uvicorn makes a new list every second."""
+        if state.default_headers is not self._defaults:
+            self._defaults = state.default_headers
+            self._default_lines = b"".join(b"%s: %s\r\n" % each for each in self._defaults)
+        return self._default_lines
 
 
 class Connection(HttpToolsProtocol):
-    """Belongs to the event loop; the server calls `check` every `Deadlines.sweep`."""
+    """Belongs to the event loop; the server calls `check` every `Timeouts.sweep`."""
 
     config: BrokerConfig
 
@@ -57,8 +68,9 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self.access_log = False
         self.logger = _LOGGER
-        self.deadlines = config.deadlines
+        self.timeouts = config.timeouts
         self.running: RequestResponseCycle | None = None
+        self.waiting: ASGI3Application | None = None
         self.began = 0.0
         self.due = 0.0
         self.reading_header = False
@@ -70,7 +82,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.due = self.loop.time() + self.deadlines.header
+        self.due = self.loop.time() + self.timeouts.header
         peer = transport.get_extra_info("socket")
         if peer is not None:
             # Some answers go out in two writes, and Nagle would hold back the second.
@@ -85,21 +97,30 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self.deaf:
             return
-        self._unset_keepalive_if_required()
         try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade as offer:
-            self._decline(data[offer.args[0] :])
+            self._read(data)
         except httptools.HttpParserError:
             self.refuse(400, "the request is not valid HTTP")
-        if self.reading_header:
-            self.header_bytes += len(data)
-            if self.header_bytes > MAX_HEADER_BYTES:
-                self.refuse(431, f"the request header is larger than {MAX_HEADER_BYTES} bytes")
+        self._start()
+        self.header_bytes += len(data)
+        if self.header_bytes > MAX_HEADER_BYTES:
+            self.refuse(431, f"a header or trailer is larger than {MAX_HEADER_BYTES} bytes")
 
-    def _decline(self, rest: bytes) -> None:
-        """Read a request that offers an upgrade again without the offer: the parser takes
-        its body for another protocol. (Java's HTTP client offers h2c with every request.)"""
+    def _read(self, data: bytes) -> None:
+        rest: bytes | memoryview = data
+        while rest and not self.deaf:
+            try:
+                self.parser.feed_data(rest)
+            except httptools.HttpParserUpgrade as offer:
+                self._decline()
+                rest = memoryview(rest)[offer.args[0] :]
+            else:
+                return
+
+    def _decline(self) -> None:
+        """Read the header of a request that offers an upgrade again, without the offer: the
+        parser takes its body for another protocol. (Java's HTTP client offers h2c with every
+        request.)"""
         method = self.parser.get_method()
         if method == b"CONNECT":
             self.refuse(400, "CONNECT is not served")
@@ -108,39 +129,73 @@ class Connection(HttpToolsProtocol):
         lines = b"".join(b"%s: %s\r\n" % header for header in kept)
         version = self.parser.get_http_version().encode()
         self.parser = httptools.HttpRequestParser(self)
-        self.data_received(b"%s %s HTTP/%s\r\n%s\r\n%s" % (method, self.url, version, lines, rest))
+        self.parser.feed_data(b"%s %s HTTP/%s\r\n%s\r\n" % (method, self.url, version, lines))
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.reading_header = True
         self.header_bytes = 0
         self.began = self.loop.time()
-        self.due = self.began + self.deadlines.header
+        self.due = self.began + self.timeouts.header
 
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade():
             return  # it is read again, see _decline
         super().on_headers_complete()
+        self.headers = []  # for a trailer, which must not say who sends what it follows
         self.reading_header = False
-        self.due = self.began + self.deadlines.request
+        self.due = self.began + self.timeouts.request
         self.scope[RESPOND] = self._respond  # type: ignore[typeddict-unknown-key]
         self.scope[BODY] = self._whole_body  # type: ignore[typeddict-unknown-key]
         if 0 < len(self.pipeline) < _PIPELINE:
             # While reading is paused nobody notices that the client has gone.
             self.flow.resume_reading()
 
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        self.header_bytes = 0  # from here on a trailer's
+
     def on_message_complete(self) -> None:
         if self.parser.should_upgrade():
             return
         super().on_message_complete()
-        self.due = 0.0
+        answered = self.cycle.response_complete
+        self.due = self.loop.time() + self.timeouts.idle if answered else 0.0
+        self._start()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """Not yet: what is here of the request may turn out to be all of it."""
         self.running = cycle
-        super()._start_asgi_task(cycle, app)
+        self.waiting = app
+
+    def _start(self) -> None:
+        """Start the request whose turn it is, if that has not happened."""
+        cycle, app = self.running, self.waiting
+        if cycle is None or app is None:
+            return
+        self.waiting = None
+        whole = not (cycle.more_body or cycle.disconnected or len(cycle.body) > _SMALL_BODY)
+        scope: Any = cycle.scope
+        receive: Any = cycle.receive
+        if not (whole and begin(self.config.broker, scope, receive, cycle.body, self._call)):
+            self._call(app)
+
+    def _call(self, app: Any) -> None:
+        """Make an ASGI call for the running request."""
+        assert self.running is not None
+        super()._start_asgi_task(self.running, app)
 
     def on_response_complete(self) -> None:
-        super().on_response_complete()
+        """uvicorn's, with the sweep's deadline in place of a timer for every request."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+            self._start()
+        elif not self.due:  # else the next request is being read already
+            self.due = self.loop.time() + self.timeouts.idle
         if self.refusal is not None:
             self._finish_refusal()
 
@@ -161,8 +216,8 @@ class Connection(HttpToolsProtocol):
             return True
         if self.flow.write_paused or not cycle.keep_alive or cycle.scope["method"] == "HEAD":
             return False
-        lines = [STATUS_LINE[status]]
-        for name, value in (*self.server_state.default_headers, *headers):
+        lines = [STATUS_LINE[status], self.config.default_lines(self.server_state)]
+        for name, value in headers:
             lines += (name, b": ", value, b"\r\n")
         lines += (b"\r\n", body)
         self.transport.write(b"".join(lines))
@@ -171,15 +226,6 @@ class Connection(HttpToolsProtocol):
         cycle.message_event.set()
         cycle.on_response()
         return True
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self.unsent = self.transport.get_write_buffer_size()
-        self.stalled_at = self.loop.time()
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self.unsent = 0
 
     def shutdown(self) -> None:
         super().shutdown()
@@ -190,17 +236,17 @@ class Connection(HttpToolsProtocol):
         """End the connection if a deadline has passed."""
         if self.due and now >= self.due:
             self._expire(now)
-        if self.unsent:
-            left = self.transport.get_write_buffer_size()
-            if left < self.unsent:
-                self.unsent, self.stalled_at = left, now
-            elif now - self.stalled_at >= self.deadlines.stall:
-                self.transport.abort()
+        # Also after a close, which waits for the client to take what is left.
+        before, self.unsent = self.unsent, self.transport.get_write_buffer_size()
+        if not before or self.unsent < before:
+            self.stalled_at = now
+        elif now - self.stalled_at >= self.timeouts.stall:
+            self.transport.abort()
 
     def _expire(self, now: float) -> None:
         if self.pipeline:
             # We, not the client, hold this request up: what comes before it is not answered.
-            self.due = now + self.deadlines.request
+            self.due = now + self.timeouts.request
         elif self.reading_header:
             self.refuse(408, "the request header did not arrive in time")
         elif self.cycle is None or self.cycle.response_complete:
@@ -239,14 +285,14 @@ class Connection(HttpToolsProtocol):
     def _envelope(self, status: int, message: str) -> bytes:
         body = wire.encode(wire.ErrorBody(InvalidArgument.code, message))
         headers = (
-            *self.server_state.default_headers,
             JSON,
             (b"content-length", b"%d" % len(body)),
             (b"connection", b"close"),
-            *self.config.common_headers,
+            *self.config.broker.cors.headers,
         )
         lines = b"".join(b"%s: %s\r\n" % header for header in headers)
-        return STATUS_LINE[status] + lines + b"\r\n" + body
+        defaults = self.config.default_lines(self.server_state)
+        return STATUS_LINE[status] + defaults + lines + b"\r\n" + body
 
 
 def _abandon(cycle: RequestResponseCycle) -> None:

@@ -12,7 +12,7 @@ HEALTH_PATH: Final = "/healthz"
 HEALTHY: Final = b"ok"
 
 
-def card(endpoints: Iterable[str], *, auth: bool, prefix: str) -> bytes:
+def card(endpoints: Iterable[str], *, auth: bool, metrics: str | None, prefix: str) -> bytes:
     """The discovery card. Its paths resolve against the origin that served it, so under a
     mount they carry the prefix."""
     return wire.encode(
@@ -25,5 +25,6 @@ def card(endpoints: Iterable[str], *, auth: bool, prefix: str) -> bytes:
             docs=DOCS_URL,
             endpoints=[prefix + path for path in endpoints],
             health=prefix + HEALTH_PATH,
+            metrics=None if metrics is None else prefix + metrics,
         )
     )

@@ -20,7 +20,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     request_bytes: int = wire.MAX_REQUEST_BYTES
 
 
-class Deadlines(msgspec.Struct, frozen=True, kw_only=True):
+class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     """In seconds: to send a header, to send a whole request, to stay idle between requests,
     to take none of an answer, and for what is left to finish when the server stops."""
 
@@ -33,4 +33,4 @@ class Deadlines(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sweep(self) -> float:
         """How often connections are looked at: a timer for each would cost every request."""
-        return max(min(self.header, self.request, self.stall, 10) / 10, 0.01)
+        return max(min(self.header, self.request, self.idle, self.stall, 10) / 10, 0.01)

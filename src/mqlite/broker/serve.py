@@ -1,6 +1,12 @@
 """The ways to put a queue on the network.
 
-`tokens` never has a default: it is a list of bearer tokens, or "off".
+`tokens` never has a default: it is a list of the bearer tokens of administrators, or "off".
+Access keys are let in beside them. The options:
+
+- `monitor_tokens`: of callers that may observe, and nothing else.
+- `cors`: the origin whose pages may call, `*` for every one; none by default.
+- `limits`: what is admitted at once, see `Limits`.
+- `metrics`: serve `/metrics` to monitors and administrators.
 """
 
 from __future__ import annotations
@@ -10,11 +16,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Unpack
 
 from mqlite.broker.app import Broker
 from mqlite.broker.auth import Tokens
-from mqlite.broker.limits import Deadlines, Limits
+from mqlite.broker.limits import Timeouts
+from mqlite.broker.options import Options
 from mqlite.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -29,14 +36,12 @@ class Open(Protocol):
     def core(self) -> Core: ...
 
 
-def asgi(
-    mq: Open, *, tokens: Tokens, cors: str | None = None, limits: Limits | None = None
-) -> Broker:
+def asgi(mq: Open, *, tokens: Tokens, **options: Unpack[Options]) -> Broker:
     """An ASGI application, to mount in another one under any prefix; needs no lifespan.
 
-    Raises InvalidArgument for unusable tokens.
+    Raises InvalidArgument for unusable tokens, and for metrics without any.
     """
-    return Broker(mq.core, tokens, cors=cors, limits=limits)
+    return Broker(mq.core, tokens, **options)
 
 
 def serve(
@@ -44,11 +49,10 @@ def serve(
     addr: str,
     *,
     tokens: Tokens,
-    cors: str | None = None,
     insecure_allow_remote: bool = False,
-    limits: Limits | None = None,
-    deadlines: Deadlines | None = None,
+    timeouts: Timeouts | None = None,
     ready: Callable[[str], None] | None = None,
+    **options: Unpack[Options],
 ) -> None:
     """Serve on `addr` until SIGTERM or SIGINT, or until the queue is closed; then finish
     what was admitted and return. The queue stays open.
@@ -57,9 +61,9 @@ def serve(
     also for tokens "off" on an address that others can reach unless
     `insecure_allow_remote`; OSError when the address cannot be taken.
     """
-    broker = asgi(mq, tokens=tokens, cors=cors, limits=limits)
+    broker = asgi(mq, tokens=tokens, **options)
     with _listening(broker, addr, insecure_allow_remote) as (listener, url):
-        server = _server(broker, deadlines, (lambda: ready(url)) if ready else None)
+        server = _server(broker, timeouts, (lambda: ready(url)) if ready else None)
         server.run(sockets=[listener])
 
 
@@ -69,19 +73,18 @@ def serving(
     addr: str = "127.0.0.1:0",
     *,
     tokens: Tokens,
-    cors: str | None = None,
     insecure_allow_remote: bool = False,
-    limits: Limits | None = None,
-    deadlines: Deadlines | None = None,
+    timeouts: Timeouts | None = None,
+    **options: Unpack[Options],
 ) -> Iterator[str]:
     """`serve` in a thread of its own, for the duration of a `with` block; yields the URL.
 
     Raises as `serve`.
     """
-    broker = asgi(mq, tokens=tokens, cors=cors, limits=limits)
+    broker = asgi(mq, tokens=tokens, **options)
     with _listening(broker, addr, insecure_allow_remote) as (listener, url):
         ready = threading.Event()
-        server = _server(broker, deadlines, ready.set)
+        server = _server(broker, timeouts, ready.set)
         failure: list[BaseException] = []
 
         def run() -> None:
@@ -115,17 +118,18 @@ def _listening(
     with bind(addr) as listener:
         if not (broker.auth.on or allow_remote or is_loopback(listener)):
             raise InvalidArgument(
-                f"refusing to serve on {addr} without authentication: others can reach it"
+                f"refusing to serve on {addr} without authentication: others can reach it; give"
+                " tokens, or insecure_allow_remote=True"
             )
         yield listener, url_of(listener)
 
 
 def _server(
-    broker: Broker, deadlines: Deadlines | None, ready: Callable[[], None] | None
+    broker: Broker, timeouts: Timeouts | None, ready: Callable[[], None] | None
 ) -> BrokerServer:
     from mqlite.broker.server import BrokerServer
 
-    return BrokerServer(broker, deadlines or Deadlines(), ready)
+    return BrokerServer(broker, timeouts or Timeouts(), ready)
 
 
 def _require_extra() -> None:

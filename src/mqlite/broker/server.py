@@ -13,7 +13,7 @@ import uvicorn
 
 from mqlite.broker.app import Broker
 from mqlite.broker.connection import BrokerConfig, Connection
-from mqlite.broker.limits import Deadlines
+from mqlite.broker.limits import Timeouts
 from mqlite.errors import InvalidArgument
 
 _BACKLOG: Final = 2048
@@ -28,13 +28,13 @@ class BrokerServer(uvicorn.Server):
     """
 
     def __init__(
-        self, broker: Broker, deadlines: Deadlines, ready: Callable[[], None] | None = None
+        self, broker: Broker, timeouts: Timeouts, ready: Callable[[], None] | None = None
     ) -> None:
         self.broker = broker
-        self._deadlines = deadlines
+        self._timeouts = timeouts
         self._ready = ready
         self._sweeper: asyncio.Task[None] | None = None
-        super().__init__(_config(broker, deadlines))
+        super().__init__(_config(broker, timeouts))
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
@@ -63,7 +63,7 @@ class BrokerServer(uvicorn.Server):
     async def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(self._deadlines.sweep)
+            await asyncio.sleep(self._timeouts.sweep)
             now = loop.time()
             if self.force_exit:
                 self._abort_all()
@@ -76,7 +76,7 @@ class BrokerServer(uvicorn.Server):
             connection.transport.abort()
 
 
-def _config(broker: Broker, deadlines: Deadlines) -> BrokerConfig:
+def _config(broker: Broker, timeouts: Timeouts) -> BrokerConfig:
     config = BrokerConfig(
         broker,
         http=Connection,
@@ -86,12 +86,11 @@ def _config(broker: Broker, deadlines: Deadlines) -> BrokerConfig:
         log_config=None,
         proxy_headers=False,
         server_header=False,
-        timeout_keep_alive=deadlines.idle,  # type: ignore[arg-type]  # a timer takes fractions
-        timeout_graceful_shutdown=deadlines.grace,  # type: ignore[arg-type]
+        timeout_graceful_shutdown=timeouts.grace,  # type: ignore[arg-type]  # fractions too
         backlog=_BACKLOG,
     )
-    config.deadlines = deadlines
-    config.common_headers = broker.cors.headers
+    config.broker = broker
+    config.timeouts = timeouts
     return config
 
 

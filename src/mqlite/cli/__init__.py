@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 import mqlite
 from mqlite.cli import streams
+from mqlite.cli.hints import nearest
 
 OK: Final = 0
 FAILED: Final = 1
@@ -40,6 +41,7 @@ GROUPS: Final[dict[str, tuple[Entry, ...]]] = {
     "Settling": (
         Entry("complete", "settle.complete", "done: remove a locked message"),
         Entry("abandon", "settle.abandon", "give a locked message back for another delivery"),
+        Entry("release", "settle.release", "give a locked message back as if not delivered"),
         Entry("reject", "settle.reject", "dead-letter a locked message"),
         Entry("defer", "settle.defer", "set a locked message aside"),
         Entry("renew", "settle.renew", "extend the lease of a locked message"),
@@ -65,12 +67,21 @@ GROUPS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("redrive", "deadletters.redrive", "make dead letters active again"),
         Entry("purge-dlq", "deadletters.purge_dlq", "delete dead letters"),
     ),
+    "Access keys": (
+        Entry("key create", "key.create", "create an access key and print its token"),
+        Entry("key list", "key.list_keys", "list access keys, without their tokens"),
+        Entry("key revoke", "key.revoke", "let an access key in no more"),
+    ),
     "Operation": (
         Entry("serve", "serve.serve", "run a broker on the database"),
+        Entry("worker", "worker.worker", "run the message handlers that a module declares"),
+        Entry("mcp", "mcp.mcp", "offer a broker's operations as tools to an AI agent"),
         Entry("status", "maintenance.status", "describe the store"),
+        Entry("observe", "observe.observe", "print every count and measurement, as JSON"),
         Entry(
             "vacuum", "maintenance.vacuum", "give free space in the database file back to the disk"
         ),
+        Entry("backup", "backup.backup", "write a verified snapshot of the database file"),
         Entry("doctor", "maintenance.doctor", "check what must always hold in the database file"),
         Entry("version", "", "print the version"),
         Entry("help", "", "print this text"),
@@ -109,12 +120,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(args: list[str]) -> int:
     if not args:
-        return _misused("no command given")
+        streams.error("no command given")
+        streams.write(usage())
+        return MISUSED
     name, *rest = args
     if name in _META:
         return _meta(_META[name], rest)
+    if rest and f"{name} {rest[0]}" in COMMANDS:
+        name, *rest = f"{name} {rest[0]}", *rest[1:]
     if name not in COMMANDS:
-        return _misused(f"unknown command {name!r}")
+        return _unknown(name)
     module, _, attribute = COMMANDS[name].target.partition(".")
     from mqlite.cli import command
 
@@ -123,7 +138,8 @@ def _dispatch(args: list[str]) -> int:
 
 def _meta(name: str, rest: list[str]) -> int:
     if rest:
-        return _failed(f"{name} takes no arguments, got {rest[0]!r}")
+        instead = f"; try 'mqlite {rest[0]} -h'" if name == "help" and rest[0] in COMMANDS else ""
+        return _failed(f"{name} takes no arguments, got {rest[0]!r}{instead}")
     streams.write(f"mqlite {mqlite.__version__}\n" if name == "version" else usage())
     return OK
 
@@ -133,9 +149,15 @@ def _failed(message: str, detail: str = "") -> int:
     return FAILED
 
 
-def _misused(problem: str) -> int:
-    streams.error(problem)
-    streams.write(usage())
+def _unknown(name: str) -> int:
+    longer = [known for known in COMMANDS if known.startswith(f"{name} ")]
+    if longer:
+        streams.error(f"{name!r} needs to be one of {', '.join(longer)}")
+    elif name.startswith("-"):
+        streams.error(f"the command comes before its flags, got {name!r}")
+    else:
+        streams.error(f"unknown command {name!r}{nearest(name, COMMANDS)}")
+    streams.note("'mqlite help' lists the commands")
     return MISUSED
 
 

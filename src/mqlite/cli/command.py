@@ -10,6 +10,7 @@ import click
 
 from mqlite.cli import argv, streams
 from mqlite.cli.connect import Session, choose_target
+from mqlite.cli.hints import nearest
 from mqlite.cli.output import FORMS, Output
 from mqlite.cli.streams import CommandError
 from mqlite.durations import MAX_MS, parse_duration
@@ -29,19 +30,22 @@ class Command(click.Command):
             for name in param.opts
         }
         line = argv.parse(args, options)
-        self._check_arity(ctx, len(line.positionals))
+        self._check_arity(ctx, line.positionals)
         return super().parse_args(ctx, line.words())
 
     def get_help_option(self, ctx: click.Context) -> None:
         """None: `-h` is ours, since it may be spelled in any of Go's ways."""
 
-    def _check_arity(self, ctx: click.Context, given: int) -> None:
+    def _check_arity(self, ctx: click.Context, words: list[str]) -> None:
+        given = len(words)
         wanted = [param for param in self.params if isinstance(param, click.Argument)]
         least = sum(param.required for param in wanted)
         most = given if any(param.nargs < 0 for param in wanted) else len(wanted)
         if not least <= given <= most:
             form = " ".join(param.make_metavar(ctx) for param in wanted) or "no arguments"
-            raise CommandError(f"{ctx.info_name} takes {form}, got {given}")
+            count = "1 argument" if given == 1 else f"{given} arguments"
+            hint = "; a boolean flag takes its value after '='" if words[-1:] in _BOOLEANS else ""
+            raise CommandError(f"{ctx.info_name} takes {form}, got {count}{hint}")
 
 
 class Integer(click.ParamType[int]):
@@ -106,6 +110,7 @@ class Value(click.Option):
 SEQ: Final = Integer(1)
 DURATION: Final = DurationText()
 _FORM: Final = OneOf(*FORMS)
+_BOOLEANS: Final = (["true"], ["false"])
 
 
 def option(*names: str, **settings: Any) -> Callable[[Body], Body]:
@@ -171,12 +176,12 @@ def run(chosen: click.Command, name: str, args: list[str]) -> int:
         with chosen.make_context(ctx.info_name, args) as ctx:
             chosen.invoke(ctx)
     except argv.HelpRequested:
-        _explain(chosen, ctx)
+        streams.note(chosen.get_help(ctx))
     except click.UsageError as error:
         if isinstance(error, click.BadParameter) and isinstance(error.param, click.Argument):
             raise CommandError(error.format_message()) from None
-        streams.error(error.format_message())
-        _explain(chosen, ctx)
+        streams.error(_misuse(error, chosen))
+        streams.note(f"'{ctx.info_name} -h' lists the flags")
         return 2
     except MqliteError as error:
         raise CommandError(str(error)) from None
@@ -187,5 +192,9 @@ def run(chosen: click.Command, name: str, args: list[str]) -> int:
     return 0
 
 
-def _explain(chosen: click.Command, ctx: click.Context) -> None:
-    streams.note(chosen.get_help(ctx))
+def _misuse(error: click.UsageError, chosen: click.Command) -> str:
+    if not isinstance(error, click.NoSuchOption):
+        return error.format_message()
+    flags = [name.lstrip("-") for param in chosen.params for name in param.opts if name[:1] == "-"]
+    given = error.option_name
+    return f"no such flag {given!r}{nearest(given.lstrip('-'), flags, '--')}"

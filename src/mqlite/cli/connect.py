@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from mqlite.api import MQ
 from mqlite.cli import environment, streams
 from mqlite.cli.output import Output
+from mqlite.cli.streams import CommandError
 from mqlite.endpoint import same_endpoint, without_credentials
 
 if TYPE_CHECKING:
-    from mqlite.client import Client
+    from mqlite.client import AsyncClient, Client
+    from mqlite.embedded import AsyncEmbedded
 
 
 class Target(NamedTuple):
@@ -38,6 +40,20 @@ class Session(NamedTuple):
         mq = self.open_client() if self.target.endpoint else environment.open_embedded()
         with closing(mq):
             yield mq
+
+    async def connect_async(self) -> AsyncEmbedded | AsyncClient:
+        """The store for async callers, to be closed by the caller. Raises CommandError where
+        a broker is named and the client extra is missing."""
+        if not self.target.endpoint:
+            from mqlite.embedded import AsyncEmbedded
+
+            return AsyncEmbedded(environment.open_embedded().core)
+        from mqlite.client import connect_async
+
+        try:
+            return await connect_async(self.target.endpoint, token=self.target.token)
+        except ImportError as error:
+            raise CommandError(str(error)) from None
 
     def open_client(self) -> Client:
         """A client of the broker that `target` names."""

@@ -90,15 +90,22 @@ def _tolerant(name: str, default: T, read: Callable[[str], U]) -> T | U:
 
 
 def _positive(value: str) -> int:
-    number = int(value)
+    number = _whole(value)
     if number <= 0:
         raise ValueError(f"it must be positive, got {value!r}")
     return number
 
 
 def _bound(value: str) -> int | None:
-    number = int(value)
+    number = _whole(value)
     return number if number > 0 else None
+
+
+def _whole(value: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise ValueError(f"it must be a whole number, got {value!r}") from None
 
 
 def _age(value: str) -> str | None:

@@ -16,6 +16,10 @@ from mqlite.cli.streams import CommandError
 from mqlite.wire import StatusResponse
 
 _MIB: Final = 1024 * 1024
+_LOCAL_ONLY: Final = (
+    "{} works on the local database file, not through an endpoint: stop the broker, then give"
+    " --endpoint= and MQLITE_DB"
+)
 
 
 @store_command("status", help="Describe the store: where it is, its size, what it holds.")
@@ -36,7 +40,7 @@ def status(session: Session) -> None:
 @flag("--full", help="rewrite the whole file, which locks it meanwhile")
 def vacuum(session: Session, full: bool | None) -> None:
     if session.target.endpoint:
-        raise CommandError("vacuum works on the local database file, not through an endpoint")
+        raise CommandError(_LOCAL_ONLY.format("vacuum"))
     with closing(open_embedded()) as mq, Progress() as progress:
         store = mq.status()
         progress.show(f"vacuuming {_mib(store.db_size_bytes)}")
@@ -66,7 +70,7 @@ def vacuum(session: Session, full: bool | None) -> None:
 )
 def doctor(session: Session) -> None:
     if session.target.endpoint:
-        raise CommandError("doctor works on the local database file, not through an endpoint")
+        raise CommandError(_LOCAL_ONLY.format("doctor"))
     with closing(open_embedded()) as mq:
         problems = mq.examine()
     if session.out.json:

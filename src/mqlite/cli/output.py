@@ -101,18 +101,22 @@ def received_line(message: MessageData) -> str:
         "reply-to": message.reply_to,
         "lock-token": message.lock_token,
     }
-    named = "".join(f" {key}={shown(value)}" for key, value in optional.items() if value)
     return (
-        f"seq={message.seq_number} deliveries={message.delivery_count}{named}"
+        f"seq={message.seq_number} deliveries={message.delivery_count}{_named(optional)}"
         f" body={quoted(message.body)}"
     )
 
 
 def peeked_line(message: MessageData) -> str:
+    why = {"reason": message.dead_letter_reason, "detail": message.dead_letter_description}
     return (
         f"seq={message.seq_number} state={message.state}"
-        f" deliveries={message.delivery_count} body={quoted(message.body)}"
+        f" deliveries={message.delivery_count} body={quoted(message.body)}{_named(why)}"
     )
+
+
+def _named(values: dict[str, str]) -> str:
+    return "".join(f" {key}={shown(value)}" for key, value in values.items() if value)
 
 
 def shown(value: str | int | list[int]) -> str:

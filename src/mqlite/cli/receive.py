@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mqlite.api import MQ, Message
+from mqlite.api import MQ
 from mqlite.cli import streams
 from mqlite.cli.command import DURATION, Integer, flag, option, positional, store_command
 from mqlite.cli.connect import Session
@@ -12,6 +12,7 @@ from mqlite.cli.output import Output, received, received_line
 from mqlite.cli.safe_ack import Renewer
 from mqlite.cli.streams import CommandError
 from mqlite.durations import parse_duration
+from mqlite.messages import Message
 from mqlite.model import MAX_BATCH, MAX_WAIT_MS
 
 

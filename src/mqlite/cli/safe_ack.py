@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from mqlite.api import MQ, Message
+from mqlite.api import MQ
 from mqlite.cli import streams
 from mqlite.errors import LockLost, MqliteError, Unsupported
+from mqlite.messages import Message
 from mqlite.model import MAX_RENEW_BATCH, RenewResult
 
 UNKNOWN_LEASE_PAUSE: Final = 1.0

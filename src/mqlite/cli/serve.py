@@ -6,17 +6,17 @@ import errno
 import ipaddress
 import logging
 import os
-import secrets
 import shlex
 import shutil
 import sys
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import mqlite
 from mqlite.cli import environment, streams
 from mqlite.cli.command import command, flag, option
 from mqlite.cli.streams import CommandError
+from mqlite.keys import generate_token
 
 if TYPE_CHECKING:
     from mqlite.embedded import Embedded
@@ -40,8 +40,12 @@ class Auth(NamedTuple):
 @command("serve", help="Run a broker on the database of MQLITE_DB until it is stopped.")
 @option("--addr", help="address to listen on (or MQLITE_ADDR; default :6754)")
 @flag("--insecure-allow-remote", help="without auth, accept connections from other machines")
-@flag("--metrics", help="not available in this version")
-@option("--diagnostic-log", metavar="path", help="not available in this version")
+@flag("--metrics", help="serve /metrics to monitors and administrators (or MQLITE_METRICS=on)")
+@option(
+    "--diagnostic-log",
+    metavar="path",
+    help="keep failures and recoveries in a file of their own (or MQLITE_DIAGNOSTIC_LOG)",
+)
 def serve(
     addr: str | None,
     insecure_allow_remote: bool | None,
@@ -53,35 +57,53 @@ def serve(
     if auth.tokens == "off" and not (insecure_allow_remote or is_loopback(address)):
         raise CommandError(
             f"refusing to serve on {address} with MQLITE_TOKENS=off: other machines could reach"
-            " it. Use --addr 127.0.0.1:6754, or --insecure-allow-remote"
+            f" it. Use --addr 127.0.0.1:{_port(address)}, or --insecure-allow-remote"
         )
-    refuse_what_is_not_there(metrics, diagnostic_log)
+    monitors = monitor_tokens(os.environ.get("MQLITE_MONITOR_TOKENS"), auth)
+    refuse_what_is_not_there()
+    with_metrics = metrics_setting(metrics, auth)
     from mqlite.broker.cors import origin_setting
 
     cors = origin_setting(os.environ.get("MQLITE_CORS"), auth=auth.tokens != "off")
     _log_to_stderr()
-    with closing(environment.open_embedded(environment.retention())) as mq:
-        _run(mq, address, auth, cors, bool(insecure_allow_remote))
+    with (
+        _diagnostics(diagnostic_log),
+        closing(environment.open_embedded(environment.retention())) as mq,
+    ):
+        _run(mq, address, auth, monitors, cors, bool(insecure_allow_remote), with_metrics)
 
 
-def _run(mq: Embedded, address: str, auth: Auth, cors: str | None, allow_remote: bool) -> None:
+def _run(
+    mq: Embedded,
+    address: str,
+    auth: Auth,
+    monitors: list[str],
+    cors: str | None,
+    allow_remote: bool,
+    metrics: bool,
+) -> None:
     from mqlite.broker.serve import serve as serve_broker
 
     status = mq.status()
-    streams.note(f"mqlite {mqlite.__version__} on {address}, {status.backend} {status.location}")
-    streams.note(
-        f"auth: {'off' if auth.tokens == 'off' else 'bearer tokens'}, CORS: {cors or 'off'}"
-    )
-    for warning in status.warnings:
-        streams.warn(warning)
+    mode = "off" if auth.tokens == "off" else "bearer tokens"
+
+    def ready(url: str) -> None:
+        streams.note(f"mqlite {mqlite.__version__}, {status.backend} {status.location}")
+        streams.note(f"auth: {mode}, CORS: {cors or 'off'}")
+        for warning in status.warnings:
+            streams.warn(warning)
+        _announce(url, auth)
+
     try:
         serve_broker(
             mq,
             address,
             tokens=auth.tokens,
+            monitor_tokens=monitors,
             cors=cors,
             insecure_allow_remote=allow_remote,
-            ready=lambda url: _announce(url, auth),
+            metrics=metrics,
+            ready=ready,
         )
     except ImportError as error:
         raise CommandError(str(error)) from None
@@ -97,16 +119,9 @@ def _announce(url: str, auth: Auth) -> None:
         streams.note(
             "\nIn another terminal:\n\n"
             f"  export MQLITE_ENDPOINT={url} MQLITE_TOKEN={auth.generated}\n"
-            f"  {_curl()}\n"
-            f"  {_program()} send jobs hello\n"
+            f"  {_program()} create-queue jobs && {_program()} send jobs hello\n"
+            f"  {_program()} receive jobs\n"
         )
-
-
-def _curl() -> str:
-    return (
-        'curl -d \'{"name":"jobs"}\' -H "Authorization: Bearer $MQLITE_TOKEN"'
-        ' "$MQLITE_ENDPOINT/mqlite.v1.AdminService/CreateQueue"'
-    )
 
 
 def _program() -> str:
@@ -131,14 +146,30 @@ def broker_auth(setting: str | None) -> Auth:
     """MQLITE_TOKENS: unset or blank makes up a token, `off` disables, else a comma list."""
     value = (setting or "").strip()
     if not value:
-        token = f"mqk_{secrets.token_hex(32)}"
+        token = generate_token()
         return Auth([token], token)
     if value.lower() == "off":
         return Auth("off")
     tokens = [token.strip() for token in value.split(",") if token.strip()]
     if not tokens:
         raise CommandError("MQLITE_TOKENS holds no token; unset it to have one made, or use 'off'")
+    if "off" in map(str.lower, tokens):
+        raise CommandError("MQLITE_TOKENS is either 'off' or a list of tokens, not both")
     return Auth(tokens)
+
+
+def monitor_tokens(setting: str | None, auth: Auth) -> list[str]:
+    """MQLITE_MONITOR_TOKENS: a comma list; unset, blank or `off` is none."""
+    if not _is_set(setting):
+        return []
+    tokens = [token.strip() for token in (setting or "").split(",") if token.strip()]
+    if not tokens:
+        raise CommandError("MQLITE_MONITOR_TOKENS holds no token; unset it or set it to off")
+    if auth.tokens == "off":
+        raise CommandError("MQLITE_MONITOR_TOKENS needs authentication, but MQLITE_TOKENS is off")
+    if not set(tokens).isdisjoint(auth.tokens):
+        raise CommandError("MQLITE_MONITOR_TOKENS and MQLITE_TOKENS must not share a token")
+    return tokens
 
 
 def is_loopback(address: str) -> bool:
@@ -152,21 +183,37 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def refuse_what_is_not_there(metrics: bool | None, diagnostic_log: str | None) -> None:
-    """Raise CommandError where a documented setting asks for what this version has not got:
-    a monitor or a log that is silently missing is worse than a broker that does not start."""
+def _port(address: str) -> str:
+    port = address.rpartition(":")[2]
+    return port if port.isdigit() else DEFAULT_ADDR.removeprefix(":")
+
+
+def metrics_setting(flag: bool | None, auth: Auth) -> bool:
+    """Whether to serve /metrics, by precedence."""
     switch = os.environ.get("MQLITE_METRICS", "").strip().lower()
     if switch not in _SWITCHES:
         raise CommandError("MQLITE_METRICS must be on, true, 1, off, false or 0")
-    if metrics or (metrics is None and switch not in _OFF):
-        raise _missing("--metrics" if metrics else "MQLITE_METRICS", "the /metrics endpoint")
-    if _is_set(os.environ.get("MQLITE_MONITOR_TOKENS")):
-        raise _missing("MQLITE_MONITOR_TOKENS", "monitor tokens")
-    if diagnostic_log is not None:
-        if _is_set(diagnostic_log):
-            raise _missing("--diagnostic-log", "the diagnostic log")
-    elif _is_set(os.environ.get("MQLITE_DIAGNOSTIC_LOG")):
-        raise _missing("MQLITE_DIAGNOSTIC_LOG", "the diagnostic log")
+    on = switch not in _OFF if flag is None else flag
+    if on and auth.tokens == "off":
+        name = "MQLITE_METRICS" if flag is None else "--metrics"
+        raise CommandError(f"{name} needs authentication, but MQLITE_TOKENS is off")
+    return on
+
+
+def _diagnostics(flag: str | None) -> AbstractContextManager[None]:
+    """The diagnostic log by precedence; one that was given blank is none."""
+    path = os.environ.get("MQLITE_DIAGNOSTIC_LOG") if flag is None else flag
+    if not _is_set(path):
+        return nullcontext()
+    from mqlite.diagnostics import diagnostic_log
+
+    return diagnostic_log((path or "").strip(), logging.getLogger("mqlite"))
+
+
+def refuse_what_is_not_there() -> None:
+    """Raise CommandError where a documented setting asks for what this version has not got."""
+    if os.environ.get("MQLITE_UI", "").strip().lower() not in (*_OFF, "no"):
+        raise _missing("MQLITE_UI", "the console")
 
 
 def _is_set(value: str | None) -> bool:

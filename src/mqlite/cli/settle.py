@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqlite.cli.command import DURATION, SEQ, Body, option, positional, store_command
+from mqlite.cli.command import DURATION, SEQ, Body, flag, option, positional, store_command
 from mqlite.cli.connect import Session
 
 
@@ -32,10 +32,23 @@ def complete(session: Session, queue: str, seq: int, lock_token: str) -> None:
 )
 @_lease
 @option("--delay", type=DURATION, default="0", help="not before this long")
-def abandon(session: Session, queue: str, seq: int, lock_token: str, delay: str) -> None:
+@flag("--snooze", help="count no failure")
+def abandon(
+    session: Session, queue: str, seq: int, lock_token: str, delay: str, snooze: bool | None
+) -> None:
     with session.connect() as mq:
-        mq.abandon(queue, seq, lock_token, delay=delay)
+        mq.abandon(queue, seq, lock_token, delay=delay, snooze=bool(snooze))
     session.out.done(action="abandon", queue=queue, seq=seq)
+
+
+@store_command(
+    "release", help="Give a locked message back at once, as if it had not been delivered."
+)
+@_lease
+def release(session: Session, queue: str, seq: int, lock_token: str) -> None:
+    with session.connect() as mq:
+        mq.release(queue, seq, lock_token)
+    session.out.done(action="release", queue=queue, seq=seq)
 
 
 @store_command("reject", help="Dead-letter a locked message.")

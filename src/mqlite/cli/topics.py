@@ -11,8 +11,7 @@ from mqlite.cli.output import quoted, shown
 from mqlite.cli.streams import CommandError
 from mqlite.clock import SystemClock
 from mqlite.errors import InvalidArgument
-from mqlite.model import MAX_MESSAGE_BYTES, FilterTest, OutMessage
-from mqlite.wire import SubscriptionEntry
+from mqlite.model import MAX_MESSAGE_BYTES, FilterTest, OutMessage, SubscriptionInfo
 
 
 @store_command(
@@ -45,11 +44,10 @@ def unsubscribe(session: Session, topic: str, name: str) -> None:
 def list_subscriptions(session: Session) -> None:
     with session.connect() as mq:
         found = mq.list_subscriptions()
-    entries = (SubscriptionEntry(one.topic, one.name, one.expr) for one in found)
-    session.out.rows(entries, _line, none="(no subscriptions)")
+    session.out.rows(found, _line, none="(no subscriptions)")
 
 
-def _line(one: SubscriptionEntry) -> str:
+def _line(one: SubscriptionInfo) -> str:
     expr = (one.expr if one.expr.isprintable() else quoted(one.expr.encode())) or "(match all)"
     return f"{shown(one.name):<20} topic={shown(one.topic):<20} filter={expr}"
 

@@ -9,20 +9,26 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-import msgspec
-
 from mqlite import arguments
-from mqlite.api import AsyncMessage, AsyncMQ, Body, Lease
+from mqlite.clock import Clock
 from mqlite.durations import Duration, When
+from mqlite.embedded import handing
 from mqlite.embedded.core import Core
 from mqlite.embedded.joining import Joined
 from mqlite.embedded.options import Options
+from mqlite.embedded.synchronous import Embedded, Guest
 from mqlite.embedded.transaction import AsyncTransaction, transaction_async
-from mqlite.engine import browse, doctor, queues, topics
+from mqlite.engine import browse, doctor, keys, queues, topics
+from mqlite.handles import AsyncHandle
+from mqlite.keys import DEFAULT_KEY_PAGE, CreatedKey, KeyPage, KeySort, Permission
+from mqlite.messages import AsyncMessage
 from mqlite.model import (
+    Body,
     FilterTest,
     Kind,
+    Lease,
     MessageData,
+    MessageFields,
     MoveResult,
     OutMessage,
     QueueInfo,
@@ -35,18 +41,31 @@ from mqlite.model import (
     StoreStatus,
     SubscriptionInfo,
 )
+from mqlite.observation.schema import Observation
 
 
-class AsyncEmbedded(AsyncMQ):
+class AsyncEmbedded(AsyncHandle):
     """A queue in this process, for async callers; satisfies `AsyncMQ`, where its operations are
     described.
 
-    Share it between tasks, of several event loops too. Close it, or use it as a context manager. After a fork every
-    call raises WrongProcess: open the queue again in the child.
+    Share it between tasks, of several event loops too. Close it, or use it as a context
+    manager. After a fork every call raises WrongProcess: open the queue again in the child.
     """
+
+    remote = False
 
     def __init__(self, core: Core) -> None:
         self.core = core
+
+    @property
+    def clock(self) -> Clock:
+        """What the queue measures time by."""
+        return self.core.clock
+
+    def blocking(self) -> Embedded:
+        """A handle on this open queue for sync callers. Closing it ends its own long polls
+        and leaves the queue open."""
+        return Guest(self.core)
 
     async def create_queue(
         self, name: str, *, kind: Kind = "queue", **settings: Unpack[QueueSettings]
@@ -97,26 +116,9 @@ class AsyncEmbedded(AsyncMQ):
         *,
         at: When | None = None,
         ttl: Duration | None = None,
-        message_id: str = "",
-        group_id: str = "",
-        subject: str = "",
-        correlation_id: str = "",
-        reply_to: str = "",
-        content_type: str = "",
-        properties: dict[str, str] | None = None,
-        priority: int = 0,
+        **fields: Unpack[MessageFields],
     ) -> int:
-        message = arguments.out_message(
-            body,
-            message_id=message_id,
-            group_id=group_id,
-            subject=subject,
-            correlation_id=correlation_id,
-            reply_to=reply_to,
-            content_type=content_type,
-            properties=properties,
-            priority=priority,
-        )
+        message = arguments.out_message(body, fields)
         times = self.core.calls.times(at, ttl)
         return (await self.core.send_async(queue, [message], *times))[0]
 
@@ -165,9 +167,20 @@ class AsyncEmbedded(AsyncMQ):
         return await self.core.run_async(self.core.calls.complete_batch(queue, leases))
 
     async def abandon(
-        self, queue: str, seq_number: int, lock_token: str, *, delay: Duration = 0
+        self,
+        queue: str,
+        seq_number: int,
+        lock_token: str,
+        *,
+        delay: Duration = 0,
+        snooze: bool = False,
     ) -> None:
-        await self.core.run_async(self.core.calls.abandon(queue, seq_number, lock_token, delay))
+        await self.core.run_async(
+            self.core.calls.abandon(queue, seq_number, lock_token, delay, snooze)
+        )
+
+    async def release(self, queue: str, seq_number: int, lock_token: str) -> None:
+        await self.core.run_async(self.core.calls.release(queue, seq_number, lock_token))
 
     async def reject(
         self,
@@ -186,12 +199,14 @@ class AsyncEmbedded(AsyncMQ):
         await self.core.run_async(self.core.calls.defer(queue, seq_number, lock_token))
 
     async def renew(self, queue: str, seq_number: int, lock_token: str) -> RenewResult:
-        return await self.core.run_async(self.core.calls.renew(queue, seq_number, lock_token))
+        result = await self.core.run_async(self.core.calls.renew(queue, seq_number, lock_token))
+        return handing.renewal(result, self.clock)
 
     async def renew_batch(
         self, queue: str, leases: Iterable[Lease | AsyncMessage]
     ) -> list[RenewResult]:
-        return await self.core.run_async(self.core.calls.renew_batch(queue, leases))
+        results = await self.core.run_async(self.core.calls.renew_batch(queue, leases))
+        return [handing.renewal(result, self.clock) for result in results]
 
     async def peek(
         self,
@@ -223,8 +238,31 @@ class AsyncEmbedded(AsyncMQ):
     ) -> MoveResult:
         return await self.core.drive_async(self.core.calls.purge(queue, max_messages, older_than))
 
+    async def create_key(
+        self,
+        id: str,
+        *,
+        name: str,
+        permissions: Iterable[Permission],
+        expires_at: When | None = None,
+    ) -> CreatedKey:
+        return await self.core.run_async(
+            self.core.calls.create_key(id, name, permissions, expires_at)
+        )
+
+    async def list_keys(
+        self, *, after_id: str = "", limit: int = DEFAULT_KEY_PAGE, sort: KeySort = "id_asc"
+    ) -> KeyPage:
+        return await self.core.run_async(self.core.calls.list_keys(after_id, limit, sort))
+
+    async def revoke_key(self, id: str) -> None:
+        await self.core.run_async(keys.revoke(id))
+
     async def status(self) -> StoreStatus:
         return await self.core.status_async()
+
+    async def observe(self) -> Observation:
+        return await self.core.observe_async()
 
     def transaction(self) -> AbstractAsyncContextManager[AsyncTransaction]:
         """One commit for the caller's SQL, sends and settlements, on the queue's file.
@@ -241,15 +279,15 @@ class AsyncEmbedded(AsyncMQ):
         `connection` is a `sqlite3.Connection`, a SQLAlchemy `Connection` or `Session`, or
         Django's connection. What is done becomes true with the caller's commit, and
         receivers wake then, without the caller's help. Its methods are sync: they run on the
-        caller's connection. Raises InvalidArgument for a
-        connection to another file or without a transaction, TransactionNotWritable.
+        caller's connection. Raises InvalidArgument for a connection to another file or
+        without a transaction, TransactionNotWritable.
         """
         return self.core.join(connection)
 
     async def vacuum(self, *, full: bool = False) -> None:
         """Give free pages back to the file system; `full` rewrites the whole file, during
-        which nothing else can use it."""
-        await self.core.vacuum_async(full)
+        which nothing else can use it. Raises Unavailable."""
+        await asyncio.to_thread(self.core.store.vacuum, full=full)
 
     async def examine(self) -> list[str]:
         """What is wrong with the database, a line each; empty when all that must hold does."""
@@ -258,7 +296,7 @@ class AsyncEmbedded(AsyncMQ):
     async def maintain(self) -> None:
         """Run every maintenance pass once, in the documented order. With an injected clock
         nothing else does."""
-        await self.core.maintain_async()
+        await asyncio.to_thread(self.core.maintain)
 
     async def close(self) -> None:
         await self.core.close_async()
@@ -278,8 +316,7 @@ class AsyncEmbedded(AsyncMQ):
         return f"<AsyncEmbedded {self.core.store.location!r}>"
 
     def _handles(self, queue: str, claimed: Iterable[MessageData]) -> list[AsyncMessage]:
-        astuple = msgspec.structs.astuple
-        return [AsyncMessage(*(*astuple(message), queue, self)) for message in claimed]
+        return handing.messages(AsyncMessage, claimed, queue, self, self.core.clock)
 
 
 async def open_async(

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from mqlite import arguments
-from mqlite.api import BaseMessage, Body, Lease
 from mqlite.clock import Clock
 from mqlite.durations import Duration, When, to_epoch_ms, to_ms
 from mqlite.embedded.sending import Sender
@@ -15,6 +14,7 @@ from mqlite.engine import (
     browse,
     deadletters,
     filters,
+    keys,
     queues,
     receive,
     send,
@@ -23,11 +23,16 @@ from mqlite.engine import (
     topics,
 )
 from mqlite.engine.receive import Claimed
+from mqlite.engine.send import Sent
 from mqlite.engine.settle import Renewal
 from mqlite.engine.settle_batch import Renewals
 from mqlite.engine.steps import Operation, Plan
+from mqlite.keys import MAX_KEY_PAGE, CreatedKey, KeyPage, expiry_ms, permission_list
+from mqlite.messages import BaseMessage
 from mqlite.model import (
+    Body,
     FilterTest,
+    Lease,
     MessageData,
     MoveResult,
     OutMessage,
@@ -58,7 +63,7 @@ class Calls:
 
     def send(
         self, queue: str, messages: list[OutMessage], at: When | None, ttl: Duration | None
-    ) -> Operation[list[int]]:
+    ) -> Operation[Sent]:
         """A send inside a transaction, in which nothing is looked up beforehand."""
         due, ttl_ms = self.times(at, ttl)
         routes = self.sender.routes(messages, due, self._names.known(queue))
@@ -81,7 +86,7 @@ class Calls:
         if message is not None:
             [message] = arguments.out_messages([message])
         now = self._clock.now()
-        enqueued = 0 if enqueued_at is None else to_epoch_ms(enqueued_at, "enqueued_at", now)
+        enqueued = now if enqueued_at is None else to_epoch_ms(enqueued_at, "enqueued_at", now)
         visible = 0 if visible_at is None else to_epoch_ms(visible_at, "visible_at", now)
         return self.filter_test(expr, message, enqueued, visible)
 
@@ -109,10 +114,15 @@ class Calls:
         return settle_batch.complete_batch(queue, arguments.leases(leases))
 
     def abandon(
-        self, queue: str, seq_number: int, lock_token: str, delay: Duration
+        self, queue: str, seq_number: int, lock_token: str, delay: Duration, snooze: bool
     ) -> Operation[None]:
         lease = arguments.lease(seq_number, lock_token)
-        return settle.abandon(queue, *lease, to_ms(delay, "delay"))
+        return settle.abandon(
+            queue, *lease, to_ms(delay, "delay"), arguments.flag(snooze, "snooze")
+        )
+
+    def release(self, queue: str, seq_number: int, lock_token: str) -> Operation[None]:
+        return settle.release(queue, *arguments.lease(seq_number, lock_token))
 
     def reject(
         self, queue: str, seq_number: int, lock_token: str, reason: str, description: str
@@ -159,4 +169,17 @@ class Calls:
             queue,
             limit=arguments.bound(max_messages, "max_messages"),
             older_than_ms=to_ms(older_than, "older_than"),
+        )
+
+    def create_key(
+        self, id_: str, name: str, permissions: Iterable[str], expires_at: When | None
+    ) -> Operation[CreatedKey]:
+        expiry = expiry_ms(expires_at, self._clock.now())
+        return keys.create(id_, name, permission_list(permissions), expiry)
+
+    def list_keys(self, after_id: str, limit: int, sort: str) -> Operation[KeyPage]:
+        return keys.list_page(
+            arguments.text(after_id, "after_id"),
+            arguments.integer(limit, "limit", 1, MAX_KEY_PAGE),
+            arguments.text(sort, "sort"),
         )

@@ -9,17 +9,22 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from mqlite import arguments
 from mqlite.durations import to_ms
 from mqlite.embedded.calls import Calls
 from mqlite.embedded.gathering import Gathering
 from mqlite.embedded.joining import Joined
+from mqlite.embedded.observing import Observer
 from mqlite.embedded.options import Options
+from mqlite.embedded.polls import Polls
 from mqlite.engine import browse, catalog, filters, receive, sweeps, topics
 from mqlite.engine.receive import Claimed
 from mqlite.engine.retention import Bounds
+from mqlite.engine.send import Sent
 from mqlite.engine.steps import Operation, Plan
 from mqlite.errors import Closed, InvalidArgument
 from mqlite.model import MAX_MESSAGE_BYTES, OutMessage, ReceiveMode, StoreStatus
+from mqlite.observation.schema import Observation
 from mqlite.stores.callers import recognise, same_file
 from mqlite.stores.plans import Stop, drive, drive_async
 from mqlite.stores.sqlite import SqliteStore
@@ -36,6 +41,7 @@ class Core:
         self.max_message_bytes = max_message_bytes
         self.calls = Calls(self.clock, max_message_bytes, store.names)
         self.gathering = Gathering(self)
+        self._observer = Observer(store)
         self._stops: set[Callable[[], object]] = set()
         self.drive(sweeps.recover())
         store.maintain_with(sweeps.passes(bounds))
@@ -43,10 +49,7 @@ class Core:
     @classmethod
     def open(cls, database: str | os.PathLike[str], options: Options) -> Core:
         """See `mqlite.open`."""
-        if unknown := options.keys() - Options.__annotations__.keys():
-            raise InvalidArgument(
-                f"unknown option {min(unknown)!r}; known are {', '.join(Options.__annotations__)}"
-            )
+        arguments.check_known(options, Options, "option")
         max_message_bytes = options.get("max_message_bytes", MAX_MESSAGE_BYTES)
         if max_message_bytes <= 0:
             raise InvalidArgument(f"max_message_bytes must be positive, got {max_message_bytes}")
@@ -55,7 +58,7 @@ class Core:
             _bound("dlq_max_count", options.get("dlq_max_count")),
             _bound("dlq_max_bytes", options.get("dlq_max_bytes")),
         )
-        store = SqliteStore.open(
+        store = SqliteStore(
             database,
             clock=options.get("clock"),
             synchronous=options.get("synchronous", "NORMAL"),
@@ -88,20 +91,18 @@ class Core:
         """`run` for a task; a committed result whose task was cancelled is `abandoned`."""
         return await self.store.run_async(operation, abandoned=abandoned)
 
-    def send(self, name: str, messages: list[OutMessage], at: int, ttl_ms: int) -> list[int]:
+    def send(self, name: str, messages: list[OutMessage], at: int, ttl_ms: int) -> Sent:
         """Send to a queue or topic; `at` is in epoch ms, 0 for now."""
         target = self.store.names.known(name) or self.run(catalog.look_up(name))
         routes = self.calls.sender.routes(messages, at, target)
         return self.run(self.calls.sender.operation(name, messages, at, ttl_ms, routes))
 
-    async def send_async(
-        self, name: str, messages: list[OutMessage], at: int, ttl_ms: int
-    ) -> list[int]:
+    async def send_async(self, name: str, messages: list[OutMessage], at: int, ttl_ms: int) -> Sent:
         """`send` for a task."""
         target = self.store.names.known(name) or await self.run_async(catalog.look_up(name))
         routes = await self.calls.sender.routes_async(messages, at, target)
         if len(messages) == 1 and target is not None:
-            return [await self.gathering.send(name, messages[0], at, ttl_ms, routes)]
+            return Sent([await self.gathering.send(name, messages[0], at, ttl_ms, routes)])
         operation = self.calls.sender.operation(name, messages, at, ttl_ms, routes)
         return await self.run_async(operation)
 
@@ -117,17 +118,30 @@ class Core:
         await self.run_async(topics.subscribe(topic, name, expr))
 
     def receive(
-        self, queue: str, limit: int, wait_ms: int, mode: ReceiveMode, attempt_id: str
+        self,
+        queue: str,
+        limit: int,
+        wait_ms: int,
+        mode: ReceiveMode,
+        attempt_id: str,
+        polls: Polls,
     ) -> Claimed:
-        """Claim, waiting for the first message. When the wait is interrupted, what was claimed
-        meanwhile is given back with the delivery uncounted. Raises Closed."""
+        """Claim, waiting for the first message until `polls` end. When the wait is interrupted,
+        what was claimed meanwhile is given back with the delivery uncounted. Raises Closed."""
         claim, give_back = self._claim(queue, limit, mode, attempt_id)
+        if not wait_ms:
+            return self.store.run(claim, abandoned=give_back)
         end = self.clock.elapsed() + wait_ms
         claimed = self.store.run(claim, abandoned=give_back)
-        while self._left(claimed, end) > 0:
-            with self.store.waiters.join(claimed.queue_id) as place:
+        while self._left(claimed, end) > 0 and not polls.ended:
+            with (
+                self.store.waiters.join(claimed.queue_id) as place,
+                polls.waiting(place.event),
+            ):
                 claimed = self.store.run(claim, abandoned=give_back)
                 while (left := self._left(claimed, end)) > 0 and claimed.queue_id == place.queue_id:
+                    if polls.ended:
+                        break
                     place.wait(self.clock.now() + left)
                     claimed = self.store.run(claim, abandoned=give_back)
         return claimed
@@ -155,7 +169,7 @@ class Core:
         def give_back(claimed: Claimed) -> None:
             if claimed and mode == "peek_lock":
                 leases = [(message.seq_number, message.lock_token) for message in claimed]
-                self.store.post(receive.release(queue, leases, attempt_id))
+                self.store.post(receive.give_back(queue, leases, attempt_id))
 
         return receive.claim(queue, limit, mode=mode, attempt_id=attempt_id), give_back
 
@@ -206,14 +220,14 @@ class Core:
         counts = await self.run_async(browse.counts())
         return await asyncio.to_thread(self.store.status, *counts)
 
+    def observe(self) -> Observation:
+        return self._observer.observe()
+
+    async def observe_async(self) -> Observation:
+        return await asyncio.to_thread(self._observer.observe)
+
     def maintain(self) -> None:
         self.store.maintain()
-
-    async def maintain_async(self) -> None:
-        await asyncio.to_thread(self.store.maintain)
-
-    async def vacuum_async(self, full: bool) -> None:
-        await asyncio.to_thread(lambda: self.store.vacuum(full=full))
 
     def close(self) -> None:
         """Refuse new work, wake long polls, wait for admitted work, release the file."""

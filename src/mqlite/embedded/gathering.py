@@ -1,4 +1,4 @@
-"""Single sends that the tasks of an event loop make at the same moment, as one operation.
+"""Single sends that are made on an event loop at the same moment, as one operation.
 
 What an operation costs beyond its rows, in the loop, in the writer's line and in the
 interpreter, is then paid once (measured over HTTP with 64 connections: a third of the whole
@@ -8,11 +8,14 @@ request). Each send still succeeds or fails alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import Context
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
 
 from mqlite.engine.routing import Routes, merged
+from mqlite.engine.send import Sent, weight
 from mqlite.engine.steps import Operation, Steps
 from mqlite.errors import InTransaction, MqliteError, Unavailable
 from mqlite.model import OutMessage
@@ -24,7 +27,7 @@ MOST: Final = 64
 MOST_BYTES: Final = 1024 * 1024
 
 
-class Kind(NamedTuple):
+class Destination(msgspec.Struct, frozen=True):
     """What sends must have in common to be one operation; `topic` is the identity of what
     they were routed by."""
 
@@ -35,12 +38,22 @@ class Kind(NamedTuple):
     topic: int
 
 
-class Single(NamedTuple):
+class Waiter(Protocol):
+    """Who waits for a sequence number: a future, or whoever needs no task to be told."""
+
+    def done(self) -> bool: ...
+
+    def set_result(self, seq: int, /) -> None: ...
+
+    def set_exception(self, error: BaseException, /) -> None: ...
+
+
+class Single(msgspec.Struct):
     """One send, and who waits for its number; no routes if it goes to a queue."""
 
     message: OutMessage
     routes: Routes | None
-    future: asyncio.Future[int]
+    waiter: Waiter
 
 
 class Batch:
@@ -58,7 +71,7 @@ class Gathering:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._batches: dict[Kind, Batch] = {}
+        self._batches: dict[Destination, Batch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def send(
@@ -66,86 +79,93 @@ class Gathering:
     ) -> int:
         """Send one message to what is known to be a queue, or a topic that has been routed
         by; durable when it returns. Raises as the operation `send`."""
-        self._core.store.admit()
-        topic = 0 if routes is None else id(routes.topic)
-        kind = Kind(asyncio.get_running_loop(), name, at, ttl_ms, topic)
-        batch = self._batches.get(kind)
-        if batch is None or batch.room <= 0 or batch.room_bytes < len(message.body):
-            batch = self._batches[kind] = Batch()
-            # Not in the first sender's context: that may hold a transaction or a deadline.
-            kind.loop.call_soon(self._close, kind, batch, context=Context())
-        future: asyncio.Future[int] = kind.loop.create_future()
-        batch.sends.append(Single(message, routes, future))
-        batch.room -= 1 if routes is None else max(len(routes.accepted), 1)
-        batch.room_bytes -= len(message.body)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[int] = loop.create_future()
+        batch = self.add(loop, name, at, ttl_ms, Single(message, routes, future))
         try:
             return await future
         except asyncio.CancelledError:
-            if batch.task is not None and all(single.future.done() for single in batch.sends):
+            if batch.task is not None and all(single.waiter.done() for single in batch.sends):
                 batch.task.cancel()
             raise
 
-    def _close(self, kind: Kind, batch: Batch) -> None:
-        if self._batches.get(kind) is batch:
-            del self._batches[kind]
-        batch.task = kind.loop.create_task(self._send(kind, batch))
+    def add(
+        self, loop: asyncio.AbstractEventLoop, name: str, at: int, ttl_ms: int, single: Single
+    ) -> Batch:
+        """`send` for a waiter, who is told on the running `loop`. Raises where nothing can be
+        sent from here now: Closed, InTransaction, WrongProcess."""
+        self._core.store.admit()
+        message, routes = single.message, single.routes
+        destination = Destination(loop, name, at, ttl_ms, 0 if routes is None else id(routes.topic))
+        batch = self._batches.get(destination)
+        if batch is None or batch.room <= 0 or batch.room_bytes < len(message.body):
+            batch = self._batches[destination] = Batch()
+            # Not in the first sender's context: that may hold a transaction or a deadline.
+            loop.call_soon(self._close, destination, batch, context=Context())
+        batch.sends.append(single)
+        batch.room -= 1 if routes is None else max(len(routes.accepted), 1)
+        batch.room_bytes -= len(message.body)
+        return batch
+
+    def _close(self, destination: Destination, batch: Batch) -> None:
+        if self._batches.get(destination) is batch:
+            del self._batches[destination]
+        batch.task = destination.loop.create_task(self._send(destination, batch))
         self._tasks.add(batch.task)
         batch.task.add_done_callback(self._tasks.discard)
 
-    async def _send(self, kind: Kind, batch: Batch) -> None:
-        sends = batch.sends
+    async def _send(self, destination: Destination, batch: Batch) -> None:
         try:
-            sent = await self._run(kind, sends)
+            await self._run(destination, batch.sends)
         except BaseException as error:
             refused = isinstance(error, MqliteError) and not isinstance(
                 error, Unavailable | InTransaction
             )
-            if refused and len(sends) > 1:
-                await self._one_by_one(kind, sends)
+            if refused and len(batch.sends) > 1:
+                # All at once: in turn, the last would wait as often as there are others.
+                alone = [self._send_alone(destination, single) for single in batch.sends]
+                await asyncio.gather(*alone)
                 return
-            for single in sends:
-                if not single.future.done():
-                    single.future.set_exception(error)
+            _tell(batch.sends, error)
+
+    async def _send_alone(self, destination: Destination, single: Single) -> None:
+        if single.waiter.done():
             return
-        for single, seq in sent:
-            nobody = single.routes is not None and not single.routes.accepted
-            if (seq or nobody) and not single.future.done():
-                single.future.set_result(seq)
-        # A conflict is 0 in a batch; alone it is the error that its sender expects.
-        await self._one_by_one(kind, sends)
+        try:
+            await self._run(destination, [single])
+        except BaseException as error:
+            _tell([single], error)
 
-    async def _one_by_one(self, kind: Kind, sends: Sequence[Single]) -> None:
-        for single in sends:
-            if single.future.done():
-                continue
-            try:
-                sent = await self._run(kind, [single])
-            except BaseException as error:
-                if not single.future.done():
-                    single.future.set_exception(error)
-            else:
-                for _, seq in sent:
-                    if not single.future.done():
-                        single.future.set_result(seq)
-
-    async def _run(self, kind: Kind, sends: Sequence[Single]) -> list[tuple[Single, int]]:
-        """Sequence numbers of those whose senders still wait when the writer begins."""
+    async def _run(self, destination: Destination, sends: Sequence[Single]) -> None:
+        """Send what is still waited for when the writer begins, and tell each sender."""
         wanted: list[Single] = []
 
-        def start() -> Steps[list[int]]:
-            wanted[:] = [single for single in sends if not single.future.done()]
-            return self._operation(kind, wanted).start()
+        def start() -> Steps[Sent]:
+            wanted[:] = [single for single in sends if not single.waiter.done()]
+            return self._operation(destination, wanted).start()
 
-        size = self._operation(kind, sends).size
-        seqs = await self._core.run_async(Operation("send", start, size=size))
-        return list(zip(wanted, seqs, strict=True))
+        size = weight([single.message for single in sends])
+        sent = await self._core.run_async(Operation("send", start, size=size))
+        for index, conflict in sent.conflicts.items():
+            if not wanted[index].waiter.done():
+                wanted[index].waiter.set_exception(conflict)
+        for single, seq in zip(wanted, sent, strict=True):
+            if not single.waiter.done():
+                single.waiter.set_result(seq)
 
-    def _operation(self, kind: Kind, sends: Sequence[Single]) -> Operation[list[int]]:
+    def _operation(self, destination: Destination, sends: Sequence[Single]) -> Operation[Sent]:
         routes = [single.routes for single in sends if single.routes is not None]
         return self._core.calls.sender.operation(
-            kind.name,
+            destination.name,
             [single.message for single in sends],
-            kind.at,
-            kind.ttl_ms,
+            destination.at,
+            destination.ttl_ms,
             merged(routes) if routes else None,
         )
+
+
+def _tell(sends: Iterable[Single], error: BaseException) -> None:
+    """Tell those who still wait."""
+    for single in sends:
+        if not single.waiter.done():
+            single.waiter.set_exception(error)

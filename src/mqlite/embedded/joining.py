@@ -13,7 +13,7 @@ from mqlite.engine.steps import Operation
 from mqlite.errors import SchemaMismatch
 from mqlite.model import MAX_MESSAGE_BYTES
 from mqlite.stores.callers import Caller, main_file, recognise, remember
-from mqlite.stores.joined import TAKE_WRITE_LOCK, JoinedStore, explained
+from mqlite.stores.joined import TAKE_WRITE_LOCK, JoinedStore, explained, patiently
 from mqlite.stores.sqlite.ledger import SCHEMA_VERSION
 
 T = TypeVar("T")
@@ -73,7 +73,7 @@ def _check_schema(caller: Caller) -> None:
     cursor = sqlite3.Cursor(caller.connection)
     try:
         if caller.connection.in_transaction:
-            cursor.execute(TAKE_WRITE_LOCK)
+            patiently(cursor, lambda: cursor.execute(TAKE_WRITE_LOCK))
         row = cursor.execute(SELECT_SCHEMA_VERSION).fetchone()
     except sqlite3.OperationalError as error:
         meaning = explained(error, caller.library)

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, Literal, Self, Unpack
-
-import msgspec
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from mqlite import arguments
-from mqlite.api import MQ, Body, Lease, Message
+from mqlite.clock import Clock
 from mqlite.durations import Duration, When
+from mqlite.embedded import handing
 from mqlite.embedded.core import Core
 from mqlite.embedded.joining import Joined
 from mqlite.embedded.options import Options
+from mqlite.embedded.polls import Polls
 from mqlite.embedded.transaction import Transaction, transaction
-from mqlite.engine import browse, doctor, queues, topics
+from mqlite.engine import browse, doctor, keys, queues, topics
+from mqlite.handles import SyncHandle
+from mqlite.keys import DEFAULT_KEY_PAGE, CreatedKey, KeyPage, KeySort, Permission
+from mqlite.messages import Message
 from mqlite.model import (
+    Body,
     FilterTest,
     Kind,
+    Lease,
     MessageData,
+    MessageFields,
     MoveResult,
     OutMessage,
     QueueInfo,
@@ -34,9 +40,14 @@ from mqlite.model import (
     StoreStatus,
     SubscriptionInfo,
 )
+from mqlite.observation.schema import Observation
+
+if TYPE_CHECKING:
+    from mqlite.broker.auth import Tokens
+    from mqlite.broker.options import ServeOptions
 
 
-class Embedded(MQ):
+class Embedded(SyncHandle):
     """A queue in this process, for sync callers; satisfies `MQ`, where its operations are
     described.
 
@@ -44,8 +55,21 @@ class Embedded(MQ):
     call raises WrongProcess: open the queue again in the child.
     """
 
+    remote = False
+
     def __init__(self, core: Core) -> None:
         self.core = core
+        self._polls = Polls()
+
+    @property
+    def clock(self) -> Clock:
+        """What the queue measures time by."""
+        return self.core.clock
+
+    def blocking(self) -> Embedded:
+        """Another handle on this open queue. Closing it ends its own long polls, which
+        answer what they have, and leaves the queue open."""
+        return Guest(self.core)
 
     def create_queue(
         self, name: str, *, kind: Kind = "queue", **settings: Unpack[QueueSettings]
@@ -95,26 +119,9 @@ class Embedded(MQ):
         *,
         at: When | None = None,
         ttl: Duration | None = None,
-        message_id: str = "",
-        group_id: str = "",
-        subject: str = "",
-        correlation_id: str = "",
-        reply_to: str = "",
-        content_type: str = "",
-        properties: dict[str, str] | None = None,
-        priority: int = 0,
+        **fields: Unpack[MessageFields],
     ) -> int:
-        message = arguments.out_message(
-            body,
-            message_id=message_id,
-            group_id=group_id,
-            subject=subject,
-            correlation_id=correlation_id,
-            reply_to=reply_to,
-            content_type=content_type,
-            properties=properties,
-            priority=priority,
-        )
+        message = arguments.out_message(body, fields)
         return self.core.send(queue, [message], *self.core.calls.times(at, ttl))[0]
 
     def send_batch(
@@ -146,6 +153,7 @@ class Embedded(MQ):
             arguments.wait_ms(wait),
             arguments.receive_mode(mode),
             arguments.text(attempt_id, "attempt_id"),
+            self._polls,
         )
         return self._handles(queue, claimed)
 
@@ -159,8 +167,19 @@ class Embedded(MQ):
     def complete_batch(self, queue: str, leases: Iterable[Lease | Message]) -> list[SettleResult]:
         return self.core.run(self.core.calls.complete_batch(queue, leases))
 
-    def abandon(self, queue: str, seq_number: int, lock_token: str, *, delay: Duration = 0) -> None:
-        self.core.run(self.core.calls.abandon(queue, seq_number, lock_token, delay))
+    def abandon(
+        self,
+        queue: str,
+        seq_number: int,
+        lock_token: str,
+        *,
+        delay: Duration = 0,
+        snooze: bool = False,
+    ) -> None:
+        self.core.run(self.core.calls.abandon(queue, seq_number, lock_token, delay, snooze))
+
+    def release(self, queue: str, seq_number: int, lock_token: str) -> None:
+        self.core.run(self.core.calls.release(queue, seq_number, lock_token))
 
     def reject(
         self,
@@ -177,10 +196,12 @@ class Embedded(MQ):
         self.core.run(self.core.calls.defer(queue, seq_number, lock_token))
 
     def renew(self, queue: str, seq_number: int, lock_token: str) -> RenewResult:
-        return self.core.run(self.core.calls.renew(queue, seq_number, lock_token))
+        result = self.core.run(self.core.calls.renew(queue, seq_number, lock_token))
+        return handing.renewal(result, self.clock)
 
     def renew_batch(self, queue: str, leases: Iterable[Lease | Message]) -> list[RenewResult]:
-        return self.core.run(self.core.calls.renew_batch(queue, leases))
+        results = self.core.run(self.core.calls.renew_batch(queue, leases))
+        return [handing.renewal(result, self.clock) for result in results]
 
     def peek(
         self,
@@ -210,8 +231,29 @@ class Embedded(MQ):
     def purge(self, queue: str, *, max_messages: int = 0, older_than: Duration = 0) -> MoveResult:
         return self.core.drive(self.core.calls.purge(queue, max_messages, older_than))
 
+    def create_key(
+        self,
+        id: str,
+        *,
+        name: str,
+        permissions: Iterable[Permission],
+        expires_at: When | None = None,
+    ) -> CreatedKey:
+        return self.core.run(self.core.calls.create_key(id, name, permissions, expires_at))
+
+    def list_keys(
+        self, *, after_id: str = "", limit: int = DEFAULT_KEY_PAGE, sort: KeySort = "id_asc"
+    ) -> KeyPage:
+        return self.core.run(self.core.calls.list_keys(after_id, limit, sort))
+
+    def revoke_key(self, id: str) -> None:
+        self.core.run(keys.revoke(id))
+
     def status(self) -> StoreStatus:
         return self.core.status()
+
+    def observe(self) -> Observation:
+        return self.core.observe()
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """One commit for the caller's SQL, sends and settlements, on the queue's file.
@@ -232,15 +274,22 @@ class Embedded(MQ):
         """
         return self.core.join(connection)
 
-    def serve(self, addr: str, *, tokens: Sequence[str] | Literal["off"], **options: Any) -> None:
+    def serve(
+        self,
+        addr: str,
+        *,
+        tokens: Tokens,
+        ready: Callable[[str], None] | None = None,
+        **options: Unpack[ServeOptions],
+    ) -> None:
         """Serve this queue over HTTP until SIGTERM, SIGINT or `close`; see
-        `mqlite.broker.serve.serve` for the options. Needs `mqlite[broker]`."""
+        `mqlite.broker.serve.serve`. Needs `mqlite[broker]`."""
         from mqlite.broker.serve import serve
 
-        serve(self, addr, tokens=tokens, **options)
+        serve(self, addr, tokens=tokens, ready=ready, **options)
 
     def serving(
-        self, addr: str = "127.0.0.1:0", *, tokens: Sequence[str] | Literal["off"], **options: Any
+        self, addr: str = "127.0.0.1:0", *, tokens: Tokens, **options: Unpack[ServeOptions]
     ) -> AbstractContextManager[str]:
         """Serve this queue over HTTP in a thread, for the duration of a `with` block that is
         given the URL. Needs `mqlite[broker]`."""
@@ -250,7 +299,7 @@ class Embedded(MQ):
 
     def vacuum(self, *, full: bool = False) -> None:
         """Give free pages back to the file system; `full` rewrites the whole file, during
-        which nothing else can use it."""
+        which nothing else can use it. Raises Unavailable."""
         self.core.store.vacuum(full=full)
 
     def examine(self) -> list[str]:
@@ -280,8 +329,14 @@ class Embedded(MQ):
         return f"<Embedded {self.core.store.location!r}>"
 
     def _handles(self, queue: str, claimed: Iterable[MessageData]) -> list[Message]:
-        astuple = msgspec.structs.astuple
-        return [Message(*(*astuple(message), queue, self)) for message in claimed]
+        return handing.messages(Message, claimed, queue, self, self.core.clock)
+
+
+class Guest(Embedded):
+    """A handle on a queue that is not its own to close."""
+
+    def close(self) -> None:
+        self._polls.end()
 
 
 def open_queue(

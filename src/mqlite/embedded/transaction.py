@@ -7,16 +7,16 @@ import sqlite3
 from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
-from mqlite.api import BaseMessage, Body, Lease
 from mqlite.durations import Duration, When
 from mqlite.embedded.calls import Calls
 from mqlite.embedded.savepoints import Savepoints
 from mqlite.embedded.transactional import Settling
 from mqlite.engine.steps import Operation
 from mqlite.errors import InvalidArgument
-from mqlite.model import OutMessage, SettleResult
+from mqlite.messages import BaseMessage
+from mqlite.model import Body, Lease, MessageFields, OutMessage, SettleResult
 from mqlite.stores.sqlite import SqliteStore
 from mqlite.stores.sqlite.transaction import (
     AsyncTransaction as HeldAsync,
@@ -104,14 +104,7 @@ class AsyncTransaction:
         *,
         at: When | None = None,
         ttl: Duration | None = None,
-        message_id: str = "",
-        group_id: str = "",
-        subject: str = "",
-        correlation_id: str = "",
-        reply_to: str = "",
-        content_type: str = "",
-        properties: dict[str, str] | None = None,
-        priority: int = 0,
+        **fields: Unpack[MessageFields],
     ) -> int:
         """See `Transaction.send`."""
         return await self._held.call(
@@ -121,14 +114,7 @@ class AsyncTransaction:
                 body,
                 at=at,
                 ttl=ttl,
-                message_id=message_id,
-                group_id=group_id,
-                subject=subject,
-                correlation_id=correlation_id,
-                reply_to=reply_to,
-                content_type=content_type,
-                properties=properties,
-                priority=priority,
+                **fields,
             )
         )
 
@@ -160,12 +146,22 @@ class AsyncTransaction:
         return await self._held.call(self._sync.complete_batch, queue, leases)
 
     async def abandon(
-        self, queue: str, seq_number: int, lock_token: str, *, delay: Duration = 0
+        self,
+        queue: str,
+        seq_number: int,
+        lock_token: str,
+        *,
+        delay: Duration = 0,
+        snooze: bool = False,
     ) -> None:
         """See `Transaction.abandon`."""
         await self._held.call(
-            partial(self._sync.abandon, queue, seq_number, lock_token, delay=delay)
+            partial(self._sync.abandon, queue, seq_number, lock_token, delay=delay, snooze=snooze)
         )
+
+    async def release(self, queue: str, seq_number: int, lock_token: str) -> None:
+        """See `Transaction.release`."""
+        await self._held.call(self._sync.release, queue, seq_number, lock_token)
 
     async def reject(
         self,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 from mqlite import arguments
-from mqlite.api import BaseMessage, Body, Lease
 from mqlite.durations import Duration, When
 from mqlite.embedded.calls import Calls
 from mqlite.engine.steps import Operation
-from mqlite.model import OutMessage, SettleResult
+from mqlite.messages import BaseMessage
+from mqlite.model import Body, Lease, MessageFields, OutMessage, SettleResult
 
 T = TypeVar("T")
 
@@ -32,28 +32,11 @@ class Sending(ABC):
         *,
         at: When | None = None,
         ttl: Duration | None = None,
-        message_id: str = "",
-        group_id: str = "",
-        subject: str = "",
-        correlation_id: str = "",
-        reply_to: str = "",
-        content_type: str = "",
-        properties: dict[str, str] | None = None,
-        priority: int = 0,
+        **fields: Unpack[MessageFields],
     ) -> int:
         """Send one message; see `MQ.send`. The sequence number means nothing until the
         commit: a rollback may give it to another message."""
-        message = arguments.out_message(
-            body,
-            message_id=message_id,
-            group_id=group_id,
-            subject=subject,
-            correlation_id=correlation_id,
-            reply_to=reply_to,
-            content_type=content_type,
-            properties=properties,
-            priority=priority,
-        )
+        message = arguments.out_message(body, fields)
         return self._run(self._calls.send(queue, [message], at, ttl))[0]
 
     def send_batch(
@@ -85,9 +68,21 @@ class Settling(Sending):
         """See `MQ.complete_batch`."""
         return self._run(self._calls.complete_batch(queue, leases))
 
-    def abandon(self, queue: str, seq_number: int, lock_token: str, *, delay: Duration = 0) -> None:
+    def abandon(
+        self,
+        queue: str,
+        seq_number: int,
+        lock_token: str,
+        *,
+        delay: Duration = 0,
+        snooze: bool = False,
+    ) -> None:
         """See `MQ.abandon`."""
-        self._run(self._calls.abandon(queue, seq_number, lock_token, delay))
+        self._run(self._calls.abandon(queue, seq_number, lock_token, delay, snooze))
+
+    def release(self, queue: str, seq_number: int, lock_token: str) -> None:
+        """See `MQ.release`."""
+        self._run(self._calls.release(queue, seq_number, lock_token))
 
     def reject(
         self,

@@ -10,13 +10,11 @@ import msgspec
 from mqlite.engine.filters import Matches, compiled
 from mqlite.engine.names import check_present, no_queue
 from mqlite.engine.steps import Resolve, Row, Statement, Steps, operation
-from mqlite.model import Kind, QueueConfig
+from mqlite.model import SETTING_TYPES, Kind, QueueConfig
 
-SETTINGS: Final = QueueConfig.__struct_fields__
+SETTINGS: Final = tuple(SETTING_TYPES)
 _COLUMNS: Final = ", ".join(("id", "name", "kind", "paused", *SETTINGS))
-_FLAGS: Final = tuple(
-    index for index, name in enumerate(SETTINGS) if name in ("dead_letter_on_expire", "keep_leases")
-)
+_FLAGS: Final = tuple(index for index, kind in enumerate(SETTING_TYPES.values()) if kind is bool)
 
 SELECT_QUEUE: Final = f"SELECT {_COLUMNS} FROM mqlite_queues WHERE name = ? AND deleted_at IS NULL"
 SELECT_QUEUE_BY_ID: Final = (
@@ -117,7 +115,7 @@ def existing_queue(name: str, field: str = "queue") -> Steps[Queue]:
     """The queue or backing queue of this name. Raises InvalidArgument naming `field` for what
     is no name, NotFound."""
     check_present(name, field)
-    queue = yield from resolve_queue(name)
-    if queue is None:
+    found: Queue | Topic | None = yield Resolve(name)
+    if not isinstance(found, Queue):
         raise no_queue(name)
-    return queue
+    return found

@@ -50,6 +50,18 @@ def decode_properties(text: str) -> dict[str, str]:
     return _decoder.decode(text) if text else {}
 
 
+def inline(messages: Sequence[OutMessage]) -> list[Content] | None:
+    """The content columns of messages with one delivery each, if all of it stays in their
+    rows."""
+    contents: list[Content] = []
+    for message in messages:
+        properties = encode_properties(message.properties) if message.properties else ""
+        if len(message.body) + len(properties) > INLINE_BYTES:
+            return None
+        contents.append((None, properties, message.body))
+    return contents
+
+
 def place(messages: Sequence[OutMessage], deliveries: Sequence[int] = ()) -> Steps[list[Content]]:
     """Store what does not belong into the rows; answer the content columns of each message.
 

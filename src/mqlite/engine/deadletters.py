@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from mqlite.durations import MAX_MS
 from mqlite.engine import leaving, lines
 from mqlite.engine.catalog import Queue, existing_queue
 from mqlite.engine.lines import Place
@@ -148,7 +149,7 @@ def survey(queue_name: str, target: str, older_than_ms: int) -> Steps[Scope]:
         yield from existing_queue(target)
     now: int = yield NOW
     last = yield Statement(SELECT_LAST_DEAD, (queue.id,))
-    return Scope(last[0][0] if last else 0, now - older_than_ms if older_than_ms else 2**63 - 1)
+    return Scope(last[0][0] if last else 0, now - older_than_ms if older_than_ms else MAX_MS)
 
 
 @operation()

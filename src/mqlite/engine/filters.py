@@ -1,16 +1,21 @@
-"""Filters of subscriptions: compiled once, run over messages that are on their way."""
+"""Filters of subscriptions: compiled once, run over messages that are on their way.
+
+The language takes longer to import than all the rest: it is, when a filter is first met.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from mqlite.errors import InvalidArgument
-from mqlite.expr import Budget, ExprError
-from mqlite.expr.message import Filter, Sample, compile_filter
 from mqlite.model import FilterTest, OutMessage
+
+if TYPE_CHECKING:
+    from mqlite.expr import Budget
+    from mqlite.expr.message import Filter, Sample
 
 _CACHED: Final = 1024
 _TELLS_NO_VALUE: Final = re.compile(
@@ -21,7 +26,7 @@ _CONVERTED: Final = re.compile(r"(invalid operation: (?:int|float))\(.*", re.DOT
 _ABSENT: Final = re.compile(r"cannot fetch (\w+) from \S+$")
 
 
-Matches = Callable[[Sample, Budget | None], bool]
+Matches: TypeAlias = "Callable[[Sample, Budget | None], bool]"
 """A compiled filter. Raises an exception of any kind, on which the message does not pass."""
 
 
@@ -42,6 +47,8 @@ class Unusable:
 @lru_cache(_CACHED)
 def compiled(expr: str) -> Filter | Unusable:
     """The filter of this text."""
+    from mqlite.expr.message import compile_filter
+
     try:
         return compile_filter(expr)
     except Exception as error:
@@ -57,6 +64,8 @@ def check_expr(expr: str) -> None:
 
 def sample_of(message: OutMessage, enqueued_at: int, visible_at: int) -> Sample:
     """The message as filters see it. Times are epoch milliseconds."""
+    from mqlite.expr.message import Sample
+
     return Sample(
         message.subject,
         message.body,
@@ -88,6 +97,8 @@ def dry_run(expr: str, message: OutMessage | None, enqueued_at: int, visible_at:
 def failure_text(error: Exception, expr: str) -> str:
     """A line for the log. Some errors of the language quote values, which may be of the
     message's body, and that has no place in a log."""
+    from mqlite.expr import ExprError
+
     if not isinstance(error, ExprError):
         return _whole(error).partition("\n")[0]
     place = f" ({error.line}:{error.column})" if error.line else ""
@@ -99,6 +110,8 @@ def failure_text(error: Exception, expr: str) -> str:
 
 
 def _whole(error: Exception) -> str:
+    from mqlite.expr import ExprError
+
     if isinstance(error, ExprError | Uncompiled):
         return str(error)
     return f"unexpected {type(error).__name__}"

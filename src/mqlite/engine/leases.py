@@ -1,8 +1,9 @@
-"""Leases that ran out, and leases whose owner is gone."""
+"""Leases that ran out, leases whose owner is gone, and leases released unused."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Final
 
 from mqlite.engine import failing
@@ -13,11 +14,13 @@ from mqlite.engine.steps import (
     Due,
     Event,
     QueueById,
+    Ready,
     Row,
     Statement,
     Steps,
     operation,
 )
+from mqlite.model import Lease
 
 CHUNK: Final = 500
 
@@ -32,6 +35,13 @@ SELECT_ORPHANED: Final = f"""
     SELECT m.queue_id, {", ".join("m." + column for column in failing.COLUMNS.split(", "))}
       FROM mqlite_messages AS m JOIN mqlite_queues AS q ON q.id = m.queue_id
      WHERE m.state = 'locked' AND NOT q.keep_leases LIMIT ?
+"""
+RELEASE: Final = """
+    UPDATE mqlite_messages
+       SET state = 'active', lock_token = NULL, locked_until = 0,
+           delivery_count = max(delivery_count - 1, 0)
+     WHERE seq = ? AND queue_id = ? AND state = 'locked' AND lock_token = ? AND locked_until > ?
+    RETURNING head
 """
 
 
@@ -68,3 +78,18 @@ def _reclaim(rows: list[Row], now: int, event: str) -> Steps[None]:
         for row in held:
             yield from failing.fail(queue, row, now)
         yield Event(event, queue_id, len(held))
+
+
+def release(queue: Queue, leases: Iterable[Lease], now: int) -> Steps[int]:
+    """Make the messages of live leases active again, as if they had not been delivered;
+    answers how many that were."""
+    released = ready = 0
+    for seq, token in leases:
+        found = yield Statement(RELEASE, (seq, queue.id, token, now))
+        released += len(found)
+        ready += sum(row[0] for row in found)
+    if released:
+        yield Event("released", queue.id, released)
+    if ready:
+        yield Ready(queue.id, ready)
+    return released

@@ -24,6 +24,8 @@ def check_present(name: str, field: str = "queue") -> None:
         raise InvalidArgument(f"{field} must be text, got {type(name).__name__}")
     if not name:
         raise InvalidArgument(f"{field} must not be empty")
+    if name.isascii():
+        return
     try:
         name.encode()
     except UnicodeEncodeError:

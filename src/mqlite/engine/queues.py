@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args, get_origin
 
 import msgspec
 
@@ -27,9 +27,9 @@ from mqlite.engine.steps import (
     operation,
 )
 from mqlite.errors import InvalidArgument, NameConflict, QueueChanged, QueueNotEmpty
-from mqlite.model import EXTENSION_SETTINGS, ORDERING_MODES, STATES, QueueConfig, QueueInfo
+from mqlite.model import EXTENSION_SETTINGS, SETTING_TYPES, STATES, QueueConfig, QueueInfo
 
-MAX_MS: Final = 2**62
+LONGEST_MS: Final = 2**62
 """Longest duration that can be added to a time without leaving 64 bits."""
 
 INSERT_QUEUE: Final = f"""
@@ -47,15 +47,6 @@ HAS_MESSAGES: Final = " UNION ALL ".join(
     f"SELECT * FROM (SELECT 1 FROM mqlite_messages WHERE queue_id = ? AND state = '{state}' LIMIT 1)"
     for state in STATES
 )
-
-_DURATIONS: Final = (
-    "default_ttl_ms",
-    "dedup_window_ms",
-    "retry_initial_delay_ms",
-    "retry_max_delay_ms",
-    "retain_completed_ms",
-)
-_BOUNDS: Final = ("dlq_max_age_ms", "dlq_max_count", "dlq_max_bytes")
 
 
 def merge_settings(settings: Mapping[str, Any], present: QueueConfig | None) -> QueueConfig:
@@ -78,18 +69,21 @@ def merge_settings(settings: Mapping[str, Any], present: QueueConfig | None) -> 
 
 
 def _check_config(config: QueueConfig) -> None:
-    for name in ("lock_duration_ms", *_DURATIONS):
-        _check_range(name, getattr(config, name), 0, MAX_MS)
+    for name, kind in SETTING_TYPES.items():
+        value = getattr(config, name)
+        if name.startswith("dlq_"):
+            _check_range(name, value, -1, LONGEST_MS)
+        elif name.endswith("_ms"):
+            _check_range(name, value, 0, LONGEST_MS)
+        elif get_origin(kind) is Literal:
+            _check_choice(name, value, get_args(kind))
     _check_range("max_delivery_count", config.max_delivery_count, 1, 2**31 - 1)
-    for name in _BOUNDS:
-        _check_range(name, getattr(config, name), -1, MAX_MS)
-    _check_choice("ordering_mode", config.ordering_mode, ORDERING_MODES)
-    _check_choice("max_counts", config.max_counts, ("deliveries", "failures"))
-    _check_choice("claim_order", config.claim_order, ("sequence", "due_time"))
     if not (math.isfinite(config.retry_multiplier) and config.retry_multiplier >= 1):
-        raise InvalidArgument("retry_multiplier must be a finite number of at least 1")
+        raise InvalidArgument(
+            f"retry_multiplier must be a finite number of at least 1, got {config.retry_multiplier}"
+        )
     if not 0 <= config.retry_jitter <= 1:
-        raise InvalidArgument("retry_jitter must be 0 to 1")
+        raise InvalidArgument(f"retry_jitter must be 0 to 1, got {config.retry_jitter}")
     if 0 < config.retry_max_delay_ms < config.retry_initial_delay_ms:
         raise InvalidArgument("retry_max_delay_ms must not be below retry_initial_delay_ms")
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Final
 
+import msgspec
+
 from mqlite.engine.steps import Many, Statement, Steps
 
 LIFETIME_MS: Final = 30 * 60 * 1000
@@ -22,16 +24,16 @@ SELECT_RECEIPTS: Final = """
 SELECT_RECEIPT: Final = """
     SELECT 1 FROM mqlite_receipts WHERE seq = ? AND digest = ? AND expires_at > ?
 """
+_encode: Final = msgspec.msgpack.Encoder().encode
+
 INSERT_RECEIPT: Final = """
     INSERT OR REPLACE INTO mqlite_receipts (seq, digest, expires_at) VALUES (?, ?, ?)
 """
 
 
 def digest(queue_id: int, seq: int, token: str, operation: str, *arguments: str) -> bytes:
-    """What identifies a settlement: every part counts, each with its length."""
-    parts = (str(queue_id), str(seq), token, operation, *arguments)
-    identity = "".join([f"{len(part)}:{part}" for part in parts])
-    return blake2b(identity.encode(), digest_size=16).digest()
+    """What identifies a settlement: every part counts, each apart from the others."""
+    return blake2b(_encode((queue_id, seq, token, operation, *arguments)), digest_size=16).digest()
 
 
 def exists(seq: int, request: bytes, now: int) -> Steps[bool]:
@@ -45,10 +47,12 @@ def known(requests: Iterable[tuple[int, bytes]], now: int) -> Steps[set[bytes]]:
     return {row[0] for row in rows}
 
 
+def receipt(seq: int, request: bytes, now: int) -> Statement:
+    """Records a settlement; only one that really changed the message."""
+    return Statement(INSERT_RECEIPT, (seq, request, now + LIFETIME_MS))
+
+
 def record(requests: Sequence[tuple[int, bytes]], now: int) -> Steps[None]:
-    """Only for settlements that really changed a message."""
+    """`receipt` for many."""
     until = now + LIFETIME_MS
-    if len(requests) == 1:
-        yield Statement(INSERT_RECEIPT, (*requests[0], until))
-    else:
-        yield Many(INSERT_RECEIPT, [(seq, request, until) for seq, request in requests])
+    yield Many(INSERT_RECEIPT, [(seq, request, until) for seq, request in requests])

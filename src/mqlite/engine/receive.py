@@ -7,10 +7,9 @@ import secrets
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from mqlite.engine import attempts, content, lines, rows
+from mqlite.engine import attempts, content, leases, lines, rows
 from mqlite.engine.catalog import Queue, existing_queue, resolve_queue
 from mqlite.engine.expiry import expire_active
-from mqlite.engine.names import check_present, no_queue
 from mqlite.engine.steps import (
     EXPIRY_DUE,
     LOCK_DUE,
@@ -30,6 +29,7 @@ from mqlite.errors import InvalidArgument
 from mqlite.model import (
     MAX_DEFERRED_BATCH,
     RESPONSE_BODY_BYTES,
+    Lease,
     MessageData,
     ReceiveMode,
 )
@@ -65,12 +65,6 @@ SELECT_DEFERRED: Final = """
     SELECT seq, body_size FROM mqlite_messages
      WHERE seq IN (SELECT value FROM json_each(?)) AND queue_id = ? AND state = 'deferred'
 """
-RELEASE: Final = """
-    UPDATE mqlite_messages
-       SET state = 'active', lock_token = NULL, locked_until = 0, delivery_count = delivery_count - 1
-     WHERE seq = ? AND queue_id = ? AND state = 'locked' AND lock_token = ? AND locked_until > ?
-    RETURNING head
-"""
 
 
 class Claimed(list[MessageData]):
@@ -81,18 +75,22 @@ class Claimed(list[MessageData]):
     byte budget ended it.
     """
 
+    more = False
+    replayed = False
+    truncated = False
+
     def __init__(self, messages: Iterable[MessageData] = (), *, queue_id: int = 0) -> None:
         super().__init__(messages)
         self.queue_id = queue_id
-        self.more = False
-        self.replayed = False
-        self.truncated = False
 
     def recheck(self, now: int) -> Claimed:
         """Without the leases that have already run out, with what remains of the others."""
-        self[:] = [m for m in self if not m.locked_until_ms or m.locked_until_ms > now]
+        lost = False
         for message in self:
-            message.lease_ms = max(message.locked_until_ms - now, 0)
+            message.lease_ms = left = max(message.locked_until_ms - now, 0)
+            lost |= not left and message.locked_until_ms > 0
+        if lost:
+            self[:] = [m for m in self if not m.locked_until_ms or m.lease_ms]
         return self
 
 
@@ -142,8 +140,11 @@ def claim(
 def _lock_one(queue: Queue, claimed: Claimed, now: int, until: int, *, last: bool) -> Steps[None]:
     claim = Statement(CLAIM_ONE, (until, secrets.token_hex(16), queue.id, now))
     found: list[Row] = yield Last(claim) if last else claim
-    claimed.more = bool(found and found[0][-1])
-    yield from _delivered(queue, claimed, found, until)
+    if found:
+        claimed.more = bool(found[0][-1])
+        claimed.append(rows.message(found[0]))
+        yield Due(LOCK_DUE, until)
+        yield from _count(queue, claimed)
 
 
 def _lock_ready(queue: Queue, claimed: Claimed, limit: int, now: int, until: int) -> Steps[None]:
@@ -172,7 +173,7 @@ def _delivered(queue: Queue, claimed: Claimed, found: list[Row], until: int) -> 
 
 def _count(queue: Queue, delivered: Sequence[MessageData]) -> Steps[None]:
     yield Event("delivered", queue.id, len(delivered))
-    again = sum(message.delivery_count > 1 for message in delivered)
+    again = sum([message.delivery_count > 1 for message in delivered])
     if again:
         yield Event("redelivered", queue.id, again)
 
@@ -228,22 +229,15 @@ def _within_budget(sizes: Sequence[int], budget: int = RESPONSE_BODY_BYTES) -> i
 
 
 @operation(settles=True)
-def release(queue_name: str, leases: Sequence[tuple[int, str]], attempt_id: str = "") -> Steps[int]:
-    """Give claims back whose receiver is gone, the delivery uncounted; answers how many were
-    still held."""
+def give_back(queue_name: str, held: Sequence[Lease], attempt_id: str = "") -> Steps[int]:
+    """Release claims whose receiver is gone; answers how many were still held."""
     queue = yield from resolve_queue(queue_name)
     if queue is None:
         return 0
     now: int = yield NOW
-    released = ready = 0
-    for seq, token in leases:
-        found = yield Statement(RELEASE, (seq, queue.id, token, now))
-        released += len(found)
-        ready += sum(row[0] for row in found)
+    released = yield from leases.release(queue, held, now)
     if attempt_id:
         yield from attempts.forget(queue, attempt_id)
-    if ready:
-        yield Ready(queue.id, ready)
     return released
 
 
@@ -253,12 +247,11 @@ def receive_deferred(queue_name: str, seqs: Sequence[int]) -> Steps[Claimed]:
     skipped. Stops at 32 MiB of bodies and then says `truncated`. Raises NotFound,
     InvalidArgument above 256 numbers.
     """
-    check_present(queue_name)
     if len(seqs) > MAX_DEFERRED_BATCH:
-        raise InvalidArgument(f"seq_numbers must be at most {MAX_DEFERRED_BATCH} numbers")
-    queue = yield from resolve_queue(queue_name)
-    if queue is None:
-        raise no_queue(queue_name)
+        raise InvalidArgument(
+            f"seq_numbers must be at most {MAX_DEFERRED_BATCH} numbers, got {len(seqs)}"
+        )
+    queue = yield from existing_queue(queue_name)
     now: int = yield NOW
     asked = list(dict.fromkeys(seqs))
     found = yield Statement(SELECT_DEFERRED, (json.dumps(asked), queue.id))

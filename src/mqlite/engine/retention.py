@@ -8,10 +8,10 @@ from mqlite.engine import leaving
 from mqlite.engine.catalog import SELECT_QUEUES, Queue, queue_from_row
 from mqlite.engine.lines import Place
 from mqlite.engine.steps import NOW, Event, Plan, Statement, Steps, operation
+from mqlite.integers import MAX_INT64
 
 CHUNK: Final = 1000
 CHUNKS_PER_PASS: Final = 100
-MAX_SEQ: Final = 2**63 - 1
 
 FIRST_YOUNG: Final = """
     SELECT seq FROM mqlite_messages
@@ -77,7 +77,7 @@ def find_excess(queue: Queue, bounds: Bounds) -> Steps[int]:
     if bounds.max_age_ms:
         now: int = yield NOW
         rows = yield Statement(FIRST_YOUNG, (queue.id, now - bounds.max_age_ms))
-        found.append(rows[0][0] - 1 if rows else MAX_SEQ)
+        found.append(rows[0][0] - 1 if rows else MAX_INT64)
     if bounds.max_count:
         rows = yield Statement(NTH_NEWEST_DEAD, (queue.id, bounds.max_count))
         found += [row[0] for row in rows]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from mqlite.engine.catalog import Subscription, Topic
-from mqlite.engine.filters import failure_text, sample_of
-from mqlite.engine.steps import Unrouted
-from mqlite.expr import Budget
+from mqlite.engine.filters import Uncompiled, failure_text, sample_of
+from mqlite.engine.steps import Stage, Unrouted
 from mqlite.model import OutMessage
+
+if TYPE_CHECKING:
+    from mqlite.expr import Budget
 
 _QUICK_WORK: Final = 2_000
 _QUICK_EVALUATIONS: Final = 512
@@ -39,10 +41,13 @@ def route(
     budget: Budget | None = None,
 ) -> Routes:
     """Run the topic's filters. One that fails does not let the message through."""
-    budget = budget or Budget()
+    if budget is None:
+        from mqlite.expr import Budget
+
+        budget = Budget()
     subscriptions, filters = topic.subscriptions, topic.filters
     hits: dict[int, list[int]] = {}
-    failed: dict[tuple[int, str], int] = {}
+    failed: dict[tuple[int, str, Stage], int] = {}
     for index, message in enumerate(messages):
         sample = sample_of(message, enqueued_at, visible_at)
         for position, matches in enumerate(filters):
@@ -50,12 +55,13 @@ def route(
                 if matches(sample, budget):
                     hits.setdefault(position, []).append(index)
             except Exception as error:
-                failure = position, failure_text(error, subscriptions[position].expr)
+                stage: Stage = "compile" if isinstance(error, Uncompiled) else "evaluate"
+                failure = position, failure_text(error, subscriptions[position].expr), stage
                 failed[failure] = failed.get(failure, 0) + 1
     accepted = [(subscriptions[position], tuple(hits[position])) for position in sorted(hits)]
     failures = [
-        _unrouted(subscriptions[position], error, number)
-        for (position, error), number in sorted(failed.items())
+        _unrouted(subscriptions[position], error, number, stage)
+        for (position, error, stage), number in sorted(failed.items())
     ]
     return Routes(topic, tuple(accepted), tuple(failures))
 
@@ -70,8 +76,9 @@ def merged(parts: Sequence[Routes]) -> Routes:
     return Routes(parts[0].topic, accepted, tuple(f for part in parts for f in part.failures))
 
 
-def _unrouted(subscription: Subscription, error: str, number: int) -> Unrouted:
-    return Unrouted(subscription.queue_id, subscription.name, subscription.expr, error, number)
+def _unrouted(subscription: Subscription, error: str, number: int, stage: Stage) -> Unrouted:
+    name, expr = subscription.name, subscription.expr
+    return Unrouted(subscription.queue_id, name, expr, error, number, stage)
 
 
 def route_quickly(
@@ -83,6 +90,8 @@ def route_quickly(
         or sum(len(message.body) for message in messages) > _QUICK_BYTES
     ):
         return None
+    from mqlite.expr import Budget
+
     budget = Budget(_QUICK_WORK)
     routes = route(topic, messages, enqueued_at, visible_at, budget)
     return routes if budget.work >= 0 else None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
+from mqlite.durations import MAX_MS
 from mqlite.engine import content, dedup, leaving
 from mqlite.engine.catalog import Queue, Topic, existing_queue
 from mqlite.engine.content import Content
@@ -28,6 +30,7 @@ from mqlite.engine.steps import (
     Ready,
     Resolve,
     Row,
+    Stage,
     Statement,
     Steps,
     operation,
@@ -41,7 +44,6 @@ from mqlite.errors import (
 )
 from mqlite.model import MAX_PRIORITY, MAX_SEND, OutMessage
 
-MAX_TIME: Final = 2**63 - 1
 ROW_BYTES: Final = 512
 """What a message weighs besides its body."""
 
@@ -69,6 +71,12 @@ SELECT_CANCELABLE: Final = """
 """
 
 
+_FAILURES: Final[dict[Stage, str]] = {
+    "compile": "filter_uncompiled",
+    "evaluate": "filter_failed",
+}
+
+
 class Shape(msgspec.Struct, frozen=True):
     """What all messages of a call have in common."""
 
@@ -81,6 +89,14 @@ class Shape(msgspec.Struct, frozen=True):
         return self.at or self.now
 
 
+class Sent(list[int]):
+    """The sequence number of each message: of a topic's copies the last accepting one's, 0
+    where none accepted, or where the message was refused by itself, which `conflicts` tells
+    by index."""
+
+    conflicts: Mapping[int, DedupConflict] = MappingProxyType({})
+
+
 def send(
     target: str,
     messages: Sequence[OutMessage],
@@ -89,16 +105,22 @@ def send(
     ttl_ms: int = 0,
     max_bytes: int,
     routes: Routes | None = None,
-) -> Operation[list[int]]:
-    """Send to a queue or topic in one transaction; answers a sequence number per message.
+) -> Operation[Sent]:
+    """Send to a queue or topic in one transaction.
 
-    `at` (epoch ms, 0: now) schedules. Of a topic's copies the last accepting one is
-    reported, 0 where none accepted. A dedup conflict is 0 in a batch of two or more.
-    Raises InvalidArgument, MessageTooLarge, NotFound, GroupRequired, DedupConflict.
+    `at` (epoch ms, 0: now) schedules. Raises InvalidArgument, MessageTooLarge, NotFound,
+    GroupRequired; DedupConflict for a single message.
     """
-    size = sum(len(message.body) for message in messages) + ROW_BYTES * len(messages)
     steps = partial(_send, target, messages, at, ttl_ms, max_bytes, routes)
-    return Operation("send", steps, size=size)
+    return Operation("send", steps, size=weight(messages))
+
+
+def weight(messages: Sequence[OutMessage]) -> int:
+    """What messages weigh for admission, in bytes."""
+    size = ROW_BYTES * len(messages)
+    for message in messages:
+        size += len(message.body)
+    return size
 
 
 def _send(
@@ -108,7 +130,7 @@ def _send(
     ttl_ms: int,
     max_bytes: int,
     routes: Routes | None,
-) -> Steps[list[int]]:
+) -> Steps[Sent]:
     check_present(target)
     if at < 0:
         raise InvalidArgument("the scheduled time must not be negative")
@@ -127,29 +149,25 @@ def _send(
         return (yield from _send_to_topic(found, messages, shape, routes))
     _check_groups(found, messages)
     if not found.config.dedup_window_ms:
-        contents = yield from content.place(messages)
-        return (yield from _insert(found, messages, contents, shape, last=True))
+        contents = content.inline(messages) or (yield from content.place(messages))
+        return Sent((yield from _insert(found, messages, contents, shape, last=True)))
     verdicts = yield from dedup.judge(found, messages, range(len(messages)), now)
-    if len(messages) == 1 and verdicts.conflicts:
-        raise _conflict(messages[0])
     return (yield from _store([(found, verdicts)], messages, shape))
 
 
 def _send_to_topic(
     topic: Topic, messages: Sequence[OutMessage], shape: Shape, routes: Routes | None
-) -> Steps[list[int]]:
+) -> Steps[Sent]:
     if routes is None or routes.topic != topic:
         routes = route(topic, messages, shape.now, shape.visible_at)
     for failure in routes.failures:
         yield failure
-        yield Event("filter_failed", failure.queue_id, failure.number)
+        yield Event(_FAILURES[failure.stage], failure.queue_id, failure.number)
     admitted: list[tuple[Queue, Verdicts]] = []
     for subscription, indexes in routes.accepted:
         queue: Queue = yield QueueById(subscription.queue_id)
         _check_groups(queue, [messages[index] for index in indexes])
         admitted.append((queue, (yield from dedup.judge(queue, messages, indexes, shape.now))))
-    if len(messages) == 1 and admitted and all(verdict.conflicts for _, verdict in admitted):
-        raise _conflict(messages[0])
     return (yield from _store(admitted, messages, shape))
 
 
@@ -175,16 +193,16 @@ def _expiry(queue: Queue, shape: Shape) -> tuple[int, int]:
     if default:
         ttl = min(ttl, default)
     expires_at = shape.visible_at + ttl if ttl else 0
-    if expires_at > MAX_TIME:
+    if expires_at > MAX_MS:
         raise InvalidArgument("the time to live ends beyond the largest time that can be stored")
     return ttl, expires_at
 
 
 def _store(
-    admitted: Iterable[tuple[Queue, Verdicts]], messages: Sequence[OutMessage], shape: Shape
-) -> Steps[list[int]]:
-    """Write the new copies queue by queue, each payload once."""
-    admitted = list(admitted)
+    admitted: Sequence[tuple[Queue, Verdicts]], messages: Sequence[OutMessage], shape: Shape
+) -> Steps[Sent]:
+    """Write the new copies queue by queue, each payload once. Raises DedupConflict, where
+    nothing was to be written."""
     deliveries = [0] * len(messages)
     for _, verdicts in admitted:
         for index in verdicts.new:
@@ -194,7 +212,7 @@ def _store(
         [messages[index] for index in stored], [deliveries[index] for index in stored]
     )
     contents = dict(zip(stored, placed, strict=True))
-    answer = [0] * len(messages)
+    answer = Sent([0] * len(messages))
     for queue, verdicts in admitted:
         seqs = dict(verdicts.known)
         if verdicts.new:
@@ -210,6 +228,14 @@ def _store(
             seqs[index] = seqs[first]
         for index, seq in seqs.items():
             answer[index] = seq
+    answer.conflicts = {
+        index: _conflict(messages[index])
+        for _, verdicts in admitted
+        for index in verdicts.conflicts
+        if not answer[index]
+    }
+    if answer.conflicts and len(messages) == 1:
+        raise answer.conflicts[0]
     return answer
 
 
@@ -227,9 +253,25 @@ def _insert(
         return []
     ttl_ms, expires_at = _expiry(queue, shape)
     in_lines = queue.strict or any(message.group_id for message in messages)
-    make = _row_in_line if in_lines else _row
-    rows = [
-        make(queue, message, where, shape, ttl_ms, expires_at)
+    visible_at = shape.visible_at
+    state = "scheduled" if shape.at else "active"
+    times = (queue.sort_at(visible_at), visible_at, shape.now, ttl_ms, expires_at)
+    rows: list[Row] = [
+        (
+            queue.id,
+            state,
+            *(_place_in_line(queue, message) if in_lines else ()),
+            message.priority,
+            *times,
+            message.group_id or None,
+            message.message_id,
+            message.correlation_id,
+            message.reply_to,
+            message.content_type,
+            message.subject,
+            len(message.body),
+            *where,
+        )
         for message, where in zip(messages, contents, strict=True)
     ]
     values = IN_LINE if in_lines else OUTSIDE_LINES
@@ -250,46 +292,9 @@ def _insert(
     return keys
 
 
-def _row(
-    queue: Queue,
-    message: OutMessage,
-    where: Content,
-    shape: Shape,
-    ttl_ms: int,
-    expires_at: int,
-) -> Row:
-    visible_at = shape.visible_at
-    return (
-        queue.id,
-        "scheduled" if shape.at else "active",
-        message.priority,
-        queue.sort_at(visible_at),
-        visible_at,
-        shape.now,
-        ttl_ms,
-        expires_at,
-        message.group_id or None,
-        message.message_id,
-        message.correlation_id,
-        message.reply_to,
-        message.content_type,
-        message.subject,
-        len(message.body),
-        *where,
-    )
-
-
-def _row_in_line(
-    queue: Queue,
-    message: OutMessage,
-    where: Content,
-    shape: Shape,
-    ttl_ms: int,
-    expires_at: int,
-) -> Row:
-    row = _row(queue, message, where, shape, ttl_ms, expires_at)
+def _place_in_line(queue: Queue, message: OutMessage) -> Row:
     line = queue.line_of(message.group_id)
-    return (*row[:2], line, queue.id, line, *row[2:])
+    return (line, queue.id, line)
 
 
 def _conflict(message: OutMessage) -> DedupConflict:

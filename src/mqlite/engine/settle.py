@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from mqlite.engine import content, failing, leaving, lines, receipts
-from mqlite.engine.catalog import Queue, existing_queue, resolve_queue
+from mqlite.engine import content, failing, leases, leaving, lines, receipts
+from mqlite.engine.catalog import Queue, Topic, existing_queue
 from mqlite.engine.lines import Place
 from mqlite.engine.names import check_present
 from mqlite.engine.steps import (
@@ -17,6 +17,7 @@ from mqlite.engine.steps import (
     NOW,
     Due,
     Event,
+    Resolve,
     Row,
     Statement,
     Steps,
@@ -57,25 +58,43 @@ def complete(queue_name: str, seq: int, token: str) -> Steps[None]:
             yield from _require_receipt(seq, request, now)
             return
         line, head, payload_id = removed[0]
-        yield from content.drop(payload_id)
-        yield from lines.leave(queue.id, line, head)
+        if payload_id is not None:
+            yield from content.drop(payload_id)
+        if line is not None:
+            yield from lines.leave(queue.id, line, head)
     yield Event("completed", queue.id)
-    yield from receipts.record([(seq, request)], now)
+    yield receipts.receipt(seq, request, now)
 
 
 @operation(settles=True)
-def abandon(queue_name: str, seq: int, token: str, delay_ms: int = 0) -> Steps[None]:
+def abandon(
+    queue_name: str, seq: int, token: str, delay_ms: int = 0, snooze: bool = False
+) -> Steps[None]:
     """Give the message back; a positive `delay_ms` parks it, holding its place in line. At
-    the queue's limit it is dead-lettered whatever the delay. Raises LockLost."""
+    the queue's limit it is dead-lettered whatever the delay. A `snooze` counts no failure.
+    Raises LockLost."""
     queue = yield from _held_queue(queue_name, seq, token)
     now: int = yield NOW
-    request = receipts.digest(queue.id, seq, token, "abandoned", str(delay_ms))
+    outcome = "snoozed" if snooze else "abandoned"
+    request = receipts.digest(queue.id, seq, token, outcome, str(delay_ms))
     row = yield from _held(queue, seq, token, now, request)
     if row is None:
         return
-    yield from failing.fail(queue, row, now, delay_ms=delay_ms, visible_at=now)
-    yield Event("abandoned", queue.id)
-    yield from receipts.record([(seq, request)], now)
+    yield from failing.fail(queue, row, now, delay_ms=delay_ms, visible_at=now, snooze=snooze)
+    yield Event(outcome, queue.id)
+    yield receipts.receipt(seq, request, now)
+
+
+@operation(settles=True)
+def release(queue_name: str, seq: int, token: str) -> Steps[None]:
+    """Give the message back as if it had not been delivered. Raises LockLost."""
+    queue = yield from _held_queue(queue_name, seq, token)
+    now: int = yield NOW
+    request = receipts.digest(queue.id, seq, token, "released")
+    if not (yield from leases.release(queue, [(seq, token)], now)):
+        yield from _require_receipt(seq, request, now)
+        return
+    yield receipts.receipt(seq, request, now)
 
 
 @operation(settles=True)
@@ -95,7 +114,7 @@ def reject(
         queue.id, [Place(*row[:4])], reason, description=description or None
     )
     yield Event("rejected", queue.id)
-    yield from receipts.record([(seq, request)], now)
+    yield receipts.receipt(seq, request, now)
 
 
 @operation(settles=True)
@@ -109,7 +128,7 @@ def defer(queue_name: str, seq: int, token: str) -> Steps[None]:
         return
     yield Statement(DEFER, (seq,))
     yield Event("deferred", queue.id)
-    yield from receipts.record([(seq, request)], now)
+    yield receipts.receipt(seq, request, now)
 
 
 class Renewal(RenewResult, frozen=True):
@@ -145,10 +164,10 @@ def lock_lost(seq: int) -> LockLost:
 def _held_queue(queue_name: str, seq: int, token: str) -> Steps[Queue]:
     """The queue of a settlement. Whatever cannot hold a lease is a lost lock."""
     check_present(queue_name)
-    queue = (yield from resolve_queue(queue_name)) if token else None
-    if queue is None:
+    found: Queue | Topic | None = (yield Resolve(queue_name)) if token else None
+    if not isinstance(found, Queue):
         raise lock_lost(seq)
-    return queue
+    return found
 
 
 def _held(queue: Queue, seq: int, token: str, now: int, request: bytes) -> Steps[Row | None]:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from mqlite.engine import leaving, receipts
-from mqlite.engine.catalog import Queue, resolve_queue
+from mqlite.engine.catalog import Queue, existing_queue, resolve_queue
 from mqlite.engine.lines import Place
-from mqlite.engine.names import check_present, no_queue
+from mqlite.engine.names import check_present
 from mqlite.engine.steps import (
     LOCK_DUE,
     NOW,
@@ -20,7 +20,7 @@ from mqlite.engine.steps import (
     operation,
 )
 from mqlite.errors import InvalidArgument
-from mqlite.model import MAX_RENEW_BATCH, RenewResult, SettleResult
+from mqlite.model import MAX_RENEW_BATCH, Lease, RenewResult, SettleResult
 
 CHUNK: Final = 512
 
@@ -37,8 +37,6 @@ RENEW: Final = """
        AND m.queue_id = ? AND m.state = 'locked' AND m.locked_until > ?
     RETURNING seq, lock_token, locked_until
 """
-
-Lease = tuple[int, str]
 
 
 @operation(settles=True)
@@ -100,9 +98,7 @@ def renew_batch(queue_name: str, leases: Sequence[Lease]) -> Steps[Renewals]:
     wanted = [lease for lease in leases if lease[1]]
     if not wanted:
         return Renewals(RenewResult(seq, False) for seq, _ in leases)
-    queue = yield from resolve_queue(queue_name)
-    if queue is None:
-        raise no_queue(queue_name)
+    queue = yield from existing_queue(queue_name)
     now: int = yield NOW
     until = now + queue.config.lock_duration_ms
     rows = yield Statement(RENEW, (until, json.dumps(wanted), queue.id, now))

@@ -8,36 +8,49 @@ and async callers and every store (the idea is psycopg 3's).
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import (
     Any,
     Final,
     Generic,
+    Literal,
     NamedTuple,
     ParamSpec,
     TypeVar,
 )
 
+import msgspec
+
 T = TypeVar("T")
 P = ParamSpec("P")
 Row = tuple[Any, ...]
+Stage = Literal["compile", "evaluate"]
+"""Where a filter failed: it cannot be used at all, or failed for a message."""
 
 
-class Statement(NamedTuple):
+class _Step(msgspec.Struct, frozen=True, gc=False):
+    """Made in a quarter of the time of a tuple with names, and there are five in a send."""
+
+
+class _Effect(_Step, frozen=True, tag=True, array_like=True):
+    """What is to be told once the transaction is committed."""
+
+
+class Statement(_Step, frozen=True):
     """One SQL statement; answered with its rows, `list[Row]`."""
 
     sql: str
     params: Sequence[Any] = ()
 
 
-class Many(NamedTuple):
+class Many(_Step, frozen=True):
     """One SQL statement run once for each row of parameters; answered with None."""
 
     sql: str
     rows: Sequence[Sequence[Any]]
 
 
-class Insert(NamedTuple):
+class Insert(_Step, frozen=True):
     """Rows for a table with an ascending integer key; answered with the new keys, in order.
 
     `into` is the statement up to and with VALUES, `values` the parenthesis of one row.
@@ -50,30 +63,30 @@ class Insert(NamedTuple):
     in_turn: bool = False
 
 
-class Now(NamedTuple):
+class Now(_Step, frozen=True):
     """The store's present time; answered with epoch milliseconds."""
 
 
-class Resolve(NamedTuple):
+class Resolve(_Step, frozen=True):
     """What a name stands for; answered with a `Queue`, a `Topic` or None."""
 
     name: str
 
 
-class QueueById(NamedTuple):
+class QueueById(_Step, frozen=True):
     """The live queue with this id; answered with a `Queue` or None."""
 
     id: int
 
 
-class Earliest(NamedTuple):
+class Earliest(_Step, frozen=True):
     """The earliest time at which work of this kind can be due, as far as the store knows
     without looking; 0 where it would have to look."""
 
     kind: str
 
 
-class Due(NamedTuple):
+class Due(_Effect, frozen=True):
     """Work of `kind` falls due at `at` (epoch ms): a lock runs out, a scheduled message
     becomes visible, a message expires. Published only after the commit."""
 
@@ -81,7 +94,7 @@ class Due(NamedTuple):
     at: int
 
 
-class Ready(NamedTuple):
+class Ready(_Effect, frozen=True):
     """`number` messages became claimable in the queue: that many waiting receivers are
     woken, in order of waiting. Published only after the commit."""
 
@@ -89,20 +102,20 @@ class Ready(NamedTuple):
     number: int
 
 
-class Gone(NamedTuple):
+class Gone(_Effect, frozen=True):
     """The queue is deleted: every receiver that waits on it is woken."""
 
     queue_id: int
 
 
-class Changed(NamedTuple):
+class Changed(_Effect, frozen=True):
     """The entity of this name was created, changed or removed: what was known of it is
     stale from here on, inside this transaction too."""
 
     name: str
 
 
-class Event(NamedTuple):
+class Event(_Effect, frozen=True):
     """A message effect, counted only after the commit that made it true."""
 
     event: str
@@ -110,7 +123,7 @@ class Event(NamedTuple):
     number: int = 1
 
 
-class Unrouted(NamedTuple):
+class Unrouted(_Effect, frozen=True):
     """A subscription's filter failed for `number` messages, which it did not get; told only
     after the commit."""
 
@@ -119,9 +132,10 @@ class Unrouted(NamedTuple):
     expr: str
     error: str
     number: int
+    stage: Stage = "evaluate"
 
 
-class Last(NamedTuple):
+class Last(_Step, frozen=True):
     """The last step that touches the store; effects may follow. A remote store may commit in
     the same round trip; a group of operations need not be able to undo it, if it is the only
     write, since a statement that fails has done nothing."""
@@ -150,29 +164,18 @@ Step = (
 Steps = Generator[Step, Any, T]
 
 
-class Operation(Generic[T]):
+class Operation(msgspec.Struct, Generic[T], eq=False):
     """A bounded transaction, ready to be run by any store, more than once if need be.
 
     `size` is its weight in bytes for admission. `settles` marks what may use the part of
     the pending budget that sends cannot fill. `reads` marks one that writes nothing.
     """
 
-    __slots__ = ("name", "reads", "settles", "size", "start")
-
-    def __init__(
-        self,
-        name: str,
-        start: Callable[[], Steps[T]],
-        *,
-        size: int = 0,
-        settles: bool = False,
-        reads: bool = False,
-    ) -> None:
-        self.name = name
-        self.start = start
-        self.size = size
-        self.settles = settles
-        self.reads = reads
+    name: str
+    start: Callable[[], Steps[T]]
+    size: int = 0
+    settles: bool = False
+    reads: bool = False
 
     def __repr__(self) -> str:
         return f"<Operation {self.name}>"
@@ -186,12 +189,8 @@ def operation(
     def decorate(function: Callable[P, Steps[T]]) -> Callable[P, Operation[T]]:
         @wraps(function)
         def prepared(*args: P.args, **kwargs: P.kwargs) -> Operation[T]:
-            return Operation(
-                function.__name__,
-                lambda: function(*args, **kwargs),
-                settles=settles,
-                reads=reads,
-            )
+            start = partial(function, *args, **kwargs)
+            return Operation(function.__name__, start, settles=settles, reads=reads)
 
         return prepared
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import isinf
 
 from .errors import ExprSyntaxError
+from .integers import MAX_INT
 from .text import quote
 
 __all__ = ["number_value", "read_quoted", "read_raw"]
 
-_MAX_INT = 2**63 - 1
 _SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\"}
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 _BASES = {"0x": (16, "hex"), "0o": (8, "octal"), "0b": (2, "binary")}
@@ -32,7 +32,7 @@ def number_value(text: str) -> int | float:
             # Python refuses to convert thousands of decimal digits.
             raise _unconvertible(name, "ParseInt", digits, "value out of range") from None
         raise _unconvertible(name, "ParseInt", digits, "invalid syntax") from None
-    if value > _MAX_INT:
+    if value > MAX_INT:
         raise _unconvertible(name, "ParseInt", digits, "value out of range")
     return value
 

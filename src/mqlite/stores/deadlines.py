@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from mqlite.durations import MAX_MS
+
 UNKNOWN: Final = 0
-NEVER: Final = 2**63 - 1
+NEVER: Final = MAX_MS
 
 
 class Deadlines:
@@ -31,6 +33,8 @@ class Deadlines:
 
     def note(self, kind: str, at: int) -> None:
         """Work of `kind` falls due at `at`. Called only after the commit."""
+        if at >= self._noted.get(kind, NEVER):
+            return  # a pass that forgets what was noted looks afterwards, and sees this work
         with self._lock:
             if at < self._noted.get(kind, NEVER):
                 self._noted[kind] = at

@@ -7,42 +7,44 @@ of a transaction on another connection travel in the database, as text.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
+from msgspec.structs import asdict
 
-from mqlite.engine.steps import Changed, Due, Effect, Event, Gone, Ready, Unrouted
-from mqlite.stores.deadlines import Deadlines
+from mqlite.engine.steps import Due, Effect, Event, Gone, Ready, Unrouted
+from mqlite.observation.effects import EffectMeter
+from mqlite.stores.deadlines import NEVER, Deadlines
 from mqlite.stores.waiters import Waiters
 
-_KINDS: Final[dict[str, type[Effect]]] = {
-    kind.__name__: kind for kind in (Changed, Due, Event, Gone, Ready, Unrouted)
-}
+_decoder: Final = msgspec.json.Decoder(list[Effect])
 
 
-def encode(effects: Iterable[Effect]) -> str:
+def encode(effects: Sequence[Effect]) -> str:
     """The effects as a row of `mqlite_effects` carries them."""
-    rows = [[type(effect).__name__, *effect] for effect in effects]
-    return msgspec.json.encode(rows).decode()
+    return msgspec.json.encode(effects).decode()
 
 
-def decode(text: str) -> list[Effect]:
+def decode(text: str | bytes) -> list[Effect]:
     """The effects `encode` wrote. Raises ValueError for anything else."""
     try:
-        return [_KINDS[name](*values) for name, *values in msgspec.json.decode(text)]
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"not a list of effects: {text[:200]!r}") from error
+        return _decoder.decode(text)
+    except RecursionError:
+        raise ValueError("the effects are nested too deeply") from None
 
 
 class Publisher:
     """Publishes committed effects. What a listener does wrong is logged: the transaction
     is committed, and its caller must hear so."""
 
-    def __init__(self, waiters: Waiters, deadlines: Deadlines, logger: logging.Logger) -> None:
+    def __init__(
+        self, waiters: Waiters, deadlines: Deadlines, meter: EffectMeter, logger: logging.Logger
+    ) -> None:
         self.listeners: list[Callable[[Sequence[Event]], None]] = []
         self._waiters = waiters
         self._deadlines = deadlines
+        self._meter = meter
         self._logger = logger
 
     def publish(self, effects: Sequence[Effect]) -> None:
@@ -51,13 +53,16 @@ class Publisher:
         due: dict[str, int] = {}
         for effect in effects:
             if isinstance(effect, Event):
+                self._meter.count(effect)
                 events.append(effect)
             elif isinstance(effect, Ready):
                 ready[effect.queue_id] = ready.get(effect.queue_id, 0) + effect.number
             elif isinstance(effect, Due):
-                due[effect.kind] = min(effect.at, due.get(effect.kind, effect.at))
+                if effect.at < due.get(effect.kind, NEVER):
+                    due[effect.kind] = effect.at
             elif isinstance(effect, Gone):
                 self._waiters.gone(effect.queue_id)
+                self._meter.gone(effect.queue_id)
             elif isinstance(effect, Unrouted):
                 self._report(effect)
         for queue_id, count in ready.items():
@@ -68,7 +73,7 @@ class Publisher:
             self._tell(events)
 
     def _report(self, failure: Unrouted) -> None:
-        fields = failure._asdict()
+        fields = asdict(failure)
         self._logger.error(
             "a filter failed: subscription=%(subscription)r expr=%(expr)r error=%(error)r "
             "messages=%(number)d",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Callable
 from time import monotonic
 from typing import Final, TypeVar
 
@@ -51,7 +52,7 @@ class JoinedStore:
             with remember(self._connection).lock, texts(self._connection, str):
                 cursor = sqlite3.Cursor(self._connection)
                 self._begin(cursor)
-                return self._patiently(cursor, operation)
+                return patiently(cursor, lambda: self._in_savepoint(cursor, operation))
         except sqlite3.Error as error:
             raise explained(error, self._library) from error
 
@@ -70,21 +71,6 @@ class JoinedStore:
             self._connection.isolation_level is None
             or getattr(self._connection, "autocommit", None) is True
         )
-
-    def _patiently(self, cursor: sqlite3.Cursor, operation: Operation[T]) -> T:
-        """SQLite does not wait where a transaction that has read wants to write: the lock may
-        come free with nothing written, and otherwise the next attempt says so."""
-        started = monotonic()
-        while True:
-            try:
-                return self._in_savepoint(cursor, operation)
-            except sqlite3.OperationalError as error:
-                if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_BUSY:
-                    raise
-                timeout_ms = cursor.execute("PRAGMA busy_timeout").fetchone()[0]
-                if monotonic() - started >= timeout_ms / 1000:
-                    raise
-            time.sleep(_RETRY_S)
 
     def _in_savepoint(self, cursor: sqlite3.Cursor, operation: Operation[T]) -> T:
         runner = Runner(cursor, self._clock, NoNames())
@@ -107,6 +93,23 @@ class JoinedStore:
             raise
         cursor.execute("RELEASE mqlite_joined")
         return result
+
+
+def patiently(cursor: sqlite3.Cursor, attempt: Callable[[], T]) -> T:
+    """What `attempt` answers once it gets the write lock, within the connection's busy timeout.
+    SQLite does not wait where a transaction that has read wants to write: the lock may come
+    free with nothing written, and otherwise the next attempt says so. Raises sqlite3.Error."""
+    started = monotonic()
+    while True:
+        try:
+            return attempt()
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_BUSY:
+                raise
+            timeout_ms = cursor.execute("PRAGMA busy_timeout").fetchone()[0]
+            if monotonic() - started >= timeout_ms / 1000:
+                raise
+        time.sleep(_RETRY_S)
 
 
 def explained(error: sqlite3.Error, library: str) -> Exception:

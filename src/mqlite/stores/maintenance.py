@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -11,7 +10,7 @@ from typing import Any, Final
 
 from mqlite.clock import Clock
 from mqlite.engine.steps import Operation, Pass
-from mqlite.errors import Canceled, Closed, Unavailable
+from mqlite.observation.maintenance import MaintenanceMeter
 from mqlite.stores.deadlines import NEVER, UNKNOWN, Deadlines
 from mqlite.stores.plans import Stop, drive
 
@@ -20,7 +19,7 @@ _MIN_GAP_S: Final = 0.005
 
 
 class Maintenance:
-    """The passes of one store, each alone, in their order. A failing pass is logged, and
+    """The passes of one store, each alone, in their order. A failing pass is reported, and
     tried again at its cadence."""
 
     def __init__(
@@ -29,22 +28,24 @@ class Maintenance:
         run: Callable[[Operation[Any]], Any],
         clock: Clock,
         deadlines: Deadlines,
-        logger: logging.Logger,
+        meter: MaintenanceMeter,
     ) -> None:
         self._passes = passes
         self._run_operation = run
         self._clock = clock
         self._deadlines = deadlines
-        self._logger = logger
+        self._meter = meter
         self._stop = Stop(threading.Event())
         self._alone = threading.Lock()
         self._thread: threading.Thread | None = None
         self._ran: dict[str, float] = {}
         self._asked: set[str] = set()
+        meter.declare([each.name for each in passes])
 
     def start(self) -> None:
         """Run the passes in a thread of their own from here on."""
         self._deadlines.on_sooner = self._stop.event.set
+        self._meter.enable([each.name for each in self._passes])
         self._thread = threading.Thread(target=self._loop, name="mqlite-maintenance", daemon=True)
         self._thread.start()
 
@@ -93,15 +94,9 @@ class Maintenance:
     def _run(self, each: Pass) -> None:
         self._asked.discard(each.name)
         looking = nullcontext() if each.due is None else self._deadlines.looking(each.due)
-        with self._alone:
+        with self._alone, self._meter.run(each.name) as run:
             try:
                 with looking:
-                    drive(each.start(), self._run_operation, self._clock, self._stop)
-            except (Canceled, Closed):
-                return
-            except Unavailable as error:
-                self._logger.warning("the maintenance pass %r has to wait: %s", each.name, error)
-            except Exception:
-                self._logger.exception("the maintenance pass %r failed", each.name)
+                    drive(each.start(), run.watched(self._run_operation), self._clock, self._stop)
             finally:
                 self._ran[each.name] = monotonic()

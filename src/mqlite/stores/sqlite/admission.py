@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from time import monotonic
 from typing import Final
 
 from mqlite.errors import Closed, Unavailable
 from mqlite.stores.sqlite.tickets import Ticket
 
+WAIT_S: Final = 5.0
+"""How long anything waits for the writer, unless its caller says otherwise."""
 MAX_PENDING: Final = 16_384
 MAX_PENDING_BYTES: Final = 64 * 1024 * 1024
 _SEND_SHARE: Final = 0.75
@@ -24,7 +27,11 @@ class Line:
             True: (max_pending, max_bytes),
             False: (int(max_pending * _SEND_SHARE), int(max_bytes * _SEND_SHARE)),
         }
-        self._tickets: OrderedDict[Ticket, None] = OrderedDict()
+        self.waits = 0
+        """How many have waited, and come to their turn."""
+        self.waited_s = 0.0
+        """For how long, all of them together."""
+        self._tickets: OrderedDict[Ticket, float] = OrderedDict()
         self._bytes = 0
         self._closed = False
         self._ended = False
@@ -104,12 +111,14 @@ class Line:
             self._changed.notify_all()
 
     def _append(self, ticket: Ticket) -> None:
-        self._tickets[ticket] = None
+        self._tickets[ticket] = monotonic()
         self._bytes += ticket.size
         if self._idle:
             self._changed.notify()
 
     def _remove_first(self, ticket: Ticket) -> None:
-        self._tickets.popitem(last=False)
+        _, since = self._tickets.popitem(last=False)
+        self.waits += 1
+        self.waited_s += monotonic() - since
         ticket.started = True
         self._bytes -= ticket.size

@@ -16,18 +16,19 @@ from mqlite.errors import InTransaction, Unavailable
 from mqlite.stores.effects import Publisher
 from mqlite.stores.names import NameCache
 from mqlite.stores.sqlite.admission import Line
+from mqlite.stores.sqlite.connection import SLICE_S
 from mqlite.stores.sqlite.failures import is_busy, refuse, unavailable
 from mqlite.stores.sqlite.foreign import ForeignCommits
 from mqlite.stores.sqlite.runner import Runner
 from mqlite.stores.sqlite.tickets import Ticket
 
 T = TypeVar("T")
+A = TypeVar("A")
 
 GROUP_OPERATIONS: Final = 256
 GROUP_BYTES: Final = 8 * 1024 * 1024
-GROUP_SECONDS: Final = 0.020
-SLICE_SECONDS: Final = 0.050
-RETRY_SECONDS: Final = 0.0005
+GROUP_S: Final = 0.02
+RETRY_S: Final = 0.0005
 PROGRESS_OPERATIONS: Final = 64
 
 _ANY_SIZE: Final = 2**63
@@ -57,6 +58,8 @@ class Committer:
         self.contended = False
         """Whether another connection keeps the writer from beginning at this moment."""
         self.commits = 0
+        self.on_retry: Callable[[], None] = lambda: None
+        """Called when something that could not be done at once is tried again."""
         self.on_progress: Callable[[], None] = lambda: None
         """Called now and then, about every `PROGRESS_OPERATIONS` committed operations."""
         self._progress = 0
@@ -89,7 +92,7 @@ class Committer:
         """What is in the line, in one transaction; `done` holds the tickets that started,
         each with its outcome."""
         try:
-            self._begin(partial(_wanted, line), look=True)
+            self._begin(_wanted, line, look=True)
         except _Unwanted:
             return
         except sqlite3.Error as error:
@@ -113,7 +116,7 @@ class Committer:
         have to tell. Raises Unavailable at the deadline, InTransaction where the calling
         thread waits for itself."""
         try:
-            self._begin(partial(self._in_time, deadline), look=look or self._foreign.near)
+            self._begin(self._in_time, deadline, look=look or self._foreign.near)
         except sqlite3.Error as error:
             refuse(error)
             raise
@@ -182,24 +185,34 @@ class Committer:
         recheck = getattr(result, "recheck", None)
         return result if recheck is None else recheck(self._clock.now())
 
-    def _begin(self, go_on: Callable[[], None], *, look: bool) -> None:
-        slice_end = monotonic() + SLICE_SECONDS
-        while not self._try_to_begin():
-            if monotonic() < slice_end:
-                # SQLite's own busy handler backs off, and starves beside a busy writer.
-                time.sleep(RETRY_SECONDS)
-                continue
-            slice_end = monotonic() + SLICE_SECONDS
-            try:
-                go_on()
-                self.contended = True
-            except BaseException:
-                self.contended = False
-                raise
-        self.contended = False
+    def _begin(self, go_on: Callable[[A], None], about: A, *, look: bool) -> None:
+        """`go_on(about)` is called after every slice in which the lock did not come free, and
+        raises to give up."""
+        if not self._try_to_begin():
+            self._keep_trying(go_on, about)
         self._names_version = self._names.version
         if look:
-            self._foreign.collect(self._runner.effects, self._names)
+            try:
+                self._foreign.collect(self._runner.effects, self._names)
+            except BaseException:
+                self.rollback()
+                raise
+
+    def _keep_trying(self, go_on: Callable[[A], None], about: A) -> None:
+        slice_end = monotonic() + SLICE_S
+        try:
+            while True:
+                # SQLite's own busy handler backs off, and starves beside a busy writer.
+                time.sleep(RETRY_S)
+                self.on_retry()
+                if self._try_to_begin():
+                    return
+                if monotonic() >= slice_end:
+                    slice_end = monotonic() + SLICE_S
+                    go_on(about)
+                    self.contended = True
+        finally:
+            self.contended = False
 
     def _try_to_begin(self) -> bool:
         try:
@@ -223,14 +236,15 @@ class Committer:
     def _commit(self, operations: int = 1) -> None:
         self._execute("COMMIT")
         self.commits += 1
-        self._foreign.committed()
+        if self._foreign.collected:
+            self._foreign.committed()
         self._progress += operations
         if self._progress >= PROGRESS_OPERATIONS:
             self._progress = 0
             self.on_progress()
 
     def _run_members(self, line: Line, done: list[Ticket]) -> None:
-        until = monotonic() + GROUP_SECONDS
+        until = monotonic() + GROUP_S
         room = GROUP_BYTES
         while len(done) < GROUP_OPERATIONS:
             ticket = line.take(room if done else _ANY_SIZE)
@@ -258,6 +272,7 @@ class Committer:
 
     def _again(self, ticket: Ticket) -> None:
         ticket.error = None
+        self.on_retry()
         self._run_ticket(ticket, partial(self.run_alone, deadline=ticket.deadline))
 
     def _refuse(self, line: Line, done: list[Ticket], error: sqlite3.Error) -> None:
@@ -274,6 +289,7 @@ def _wanted(line: Line) -> None:
 def own_lock() -> InTransaction:
     """For a caller that waits for itself."""
     return InTransaction(
-        "this thread has written to the queue's file in a transaction that is still open: do "
-        "this inside it, by mq.join(connection), or end it first"
+        "this thread holds the write lock of the queue's file in a transaction that is still open "
+        "(a prepared connection takes it also to read): do this inside it, by "
+        "mq.join(connection), or end it first"
     )

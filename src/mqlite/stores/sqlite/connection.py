@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import ExitStack
 from time import monotonic
 from typing import Any, Final, TypeVar
 
@@ -13,7 +14,8 @@ from mqlite.stores.sqlite.location import Location
 
 T = TypeVar("T")
 
-BUSY_SLICE_MS: Final = 50
+SLICE_S: Final = 0.05
+"""For how long anything waits for the lock of the file before it looks whether to go on."""
 """How long SQLite itself waits for a lock; whoever waits longer tries again, and can give
 up in between."""
 LOG_LIMIT_BYTES: Final = 4 * 1024 * 1024
@@ -26,7 +28,8 @@ LOG_RESET_WARNING: Final = (
 )
 
 _SYNCHRONOUS: Final = ("OFF", "NORMAL", "FULL", "EXTRA")
-_OPEN_SECONDS: Final = 5.0
+_SLICE_MS: Final = int(SLICE_S * 1000)
+_OPEN_S: Final = 5.0
 _STATEMENTS: Final = 256
 _SHOWN: Final = (
     "journal_mode",
@@ -58,22 +61,29 @@ def open_writer(location: Location, synchronous: str) -> sqlite3.Connection:
         return connection
     try:
         connection = _connect(location.uri(mode="rwc"))
-        _set(connection, busy_timeout=BUSY_SLICE_MS)
-        if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall():
-            _set(connection, auto_vacuum="INCREMENTAL")
-        _use_log(connection, location)
-        _set(
-            connection,
-            synchronous=synchronous,
-            foreign_keys="ON",
-            temp_store="MEMORY",
-            wal_autocheckpoint=0,
-            journal_size_limit=LOG_LIMIT_BYTES,
-        )
+        with ExitStack() as undo:
+            undo.callback(connection.close)
+            _prepare(connection, location, synchronous)
+            undo.pop_all()
     except sqlite3.Error as error:
         refuse(error)
         raise
     return connection
+
+
+def _prepare(connection: sqlite3.Connection, location: Location, synchronous: str) -> None:
+    _set(connection, busy_timeout=_SLICE_MS)
+    if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall():
+        _set(connection, auto_vacuum="INCREMENTAL")
+    _use_log(connection, location)
+    _set(
+        connection,
+        synchronous=synchronous,
+        foreign_keys="ON",
+        temp_store="MEMORY",
+        wal_autocheckpoint=0,
+        journal_size_limit=LOG_LIMIT_BYTES,
+    )
 
 
 def end_waiting(connection: sqlite3.Connection) -> None:
@@ -84,21 +94,21 @@ def end_waiting(connection: sqlite3.Connection) -> None:
 def open_reader(location: Location) -> sqlite3.Connection:
     """A connection to an open file that cannot write."""
     connection = _connect(location.uri(mode="ro"))
-    _set(connection, busy_timeout=BUSY_SLICE_MS, temp_store="MEMORY")
+    _set(connection, busy_timeout=_SLICE_MS, temp_store="MEMORY")
     return connection
 
 
 def open_second(location: Location) -> sqlite3.Connection:
     """A second writing connection to an open file, for checkpoints."""
     connection = _connect(location.uri(mode="rw"))
-    _set(connection, busy_timeout=BUSY_SLICE_MS, wal_autocheckpoint=0)
+    _set(connection, busy_timeout=_SLICE_MS, wal_autocheckpoint=0)
     return connection
 
 
 def patiently(call: Callable[[], T]) -> T:
     """What `call` answers; another connection may hold it up for some seconds. For opening
     only: it cannot be cancelled. Raises sqlite3.Error."""
-    until = monotonic() + _OPEN_SECONDS
+    until = monotonic() + _OPEN_S
     while True:
         try:
             return call()
@@ -152,7 +162,7 @@ def _connect(database: str, *, uri: bool = True) -> sqlite3.Connection:
     return sqlite3.connect(
         database,
         uri=uri,
-        timeout=BUSY_SLICE_MS / 1000,
+        timeout=SLICE_S,
         isolation_level=None,
         check_same_thread=False,
         cached_statements=_STATEMENTS,

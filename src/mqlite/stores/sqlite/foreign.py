@@ -16,8 +16,10 @@ from mqlite.stores.sqlite.connection import LOG_RESET_WARNING, has_log_reset_bug
 PREPARED: Final = "prepared "
 """Stands before the effects of a transaction on a connection that leaves checkpoints to us."""
 
+_PREPARED: Final = PREPARED.encode()
 _VERSION: Final = "PRAGMA data_version"
-_SELECT: Final = "SELECT id, effects FROM mqlite_effects ORDER BY id"
+_SELECT: Final = "SELECT id, CAST(effects AS BLOB) FROM mqlite_effects ORDER BY id"
+"""As bytes: text that is no UTF-8 would not be read, and stop every transaction."""
 _DELETE: Final = "DELETE FROM mqlite_effects WHERE id <= ?"
 _NEAR_S: Final = 1.0
 
@@ -32,27 +34,29 @@ class ForeignCommits:
         on a SQLite where that matters."""
         self._execute = connection.cursor().execute
         self._logger = logger
+        self.collected = False
+        """Whether the open transaction has found something to take over."""
         self._known = -1
         self._collected = -1
         self._collected_unprepared = False
         self._prepared_elsewhere = False
-        self._last = float("-inf")
-        self._expected = float("-inf")
+        self._near_until = float("-inf")
+        self._recent_until = float("-inf")
 
     def expect(self) -> None:
         """Another connection is about to commit: look often for a second."""
-        self._expected = monotonic()
+        self._near_until = monotonic() + _NEAR_S
 
     @property
     def near(self) -> bool:
         """Whether another connection is likely to commit: it was announced, or seen to,
         within the last second."""
-        return monotonic() - max(self._expected, self._last) < _NEAR_S
+        return monotonic() < self._near_until
 
     @property
     def recent(self) -> bool:
         """Whether another connection was seen to commit within the last second."""
-        return monotonic() - self._last < _NEAR_S
+        return monotonic() < self._recent_until
 
     def pending(self) -> bool:
         """Whether another connection has committed since the last look."""
@@ -64,12 +68,13 @@ class ForeignCommits:
         if version == self._known:
             return
         self._collected = version
+        self.collected = True
         rows = self._execute(_SELECT).fetchall()
         self._collected_unprepared = self._is_unprepared([text for _, text in rows])
         if not rows:
             return
         for id_, text in rows:
-            effects.extend(self._decoded(id_, text.removeprefix(PREPARED)))
+            effects.extend(self._decoded(id_, text.removeprefix(_PREPARED)))
         for effect in effects:
             if isinstance(effect, Changed):
                 names.changed(effect.name)
@@ -77,20 +82,20 @@ class ForeignCommits:
 
     def committed(self) -> None:
         """The transaction that collected is committed."""
-        if self._collected != self._known:
-            if self._known != -1:
-                self._last = monotonic()
-                if self._collected_unprepared:
-                    self._warn()
-            self._known = self._collected
+        self.collected = False
+        if self._known != -1:
+            self._near_until = self._recent_until = monotonic() + _NEAR_S
+            if self._collected_unprepared:
+                self._warn()
+        self._known = self._collected
 
     def rolled_back(self) -> None:
         """The transaction that collected is undone: its rows are there again."""
-        self._collected = self._known
+        self.collected = False
 
-    def _is_unprepared(self, texts: list[str]) -> bool:
+    def _is_unprepared(self, texts: list[bytes]) -> bool:
         if texts:
-            prepared = all(text.startswith(PREPARED) for text in texts)
+            prepared = all(text.startswith(_PREPARED) for text in texts)
             self._prepared_elsewhere |= prepared
             return not prepared
         # Nothing tells whose commit this was: it is taken for that of a prepared connection
@@ -106,7 +111,7 @@ class ForeignCommits:
         version: int = self._execute(_VERSION).fetchone()[0]
         return version
 
-    def _decoded(self, id_: int, text: str) -> list[Effect]:
+    def _decoded(self, id_: int, text: bytes) -> list[Effect]:
         try:
             return decode(text)
         except ValueError:

@@ -30,6 +30,11 @@ class Location:
     def __str__(self) -> str:
         return self.shown
 
+    @property
+    def backend(self) -> str:
+        """The kind of database, in the words of the contract."""
+        return "memory" if self.path is None else "local file"
+
     def uri(self, **options: str | int) -> str:
         """The file as SQLite takes it with `uri=True`."""
         assert self.path is not None

@@ -89,6 +89,11 @@ class Reader:
         finally:
             self._lock.release()
 
+    @property
+    def busy(self) -> bool:
+        """Whether somebody reads."""
+        return self._lock.locked()
+
     def finish(self) -> None:
         """Wait for what was admitted; nothing reads from here on."""
         self._executor.shutdown()

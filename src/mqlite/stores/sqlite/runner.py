@@ -116,9 +116,9 @@ class Runner:
             return result
 
     def _statement(self, step: Statement) -> list[Row]:
-        if self.before_write is not None and not _only_reads(step[0]):
+        if self.before_write is not None and not _only_reads(step.sql):
             self._announce_write()
-        self._execute(step[0], step[1])
+        self._execute(step.sql, step.params)
         return self._fetchall()
 
     def _statements(self, step: tuple[Statement, ...]) -> list[list[Row]]:
@@ -147,7 +147,7 @@ class Runner:
     def _insert(self, step: Insert) -> list[int]:
         if self.before_write is not None and step.rows:
             self._announce_write()
-        if step.in_turn:
+        if step.in_turn or len(step.rows) == 1:
             return [self._insert_rows(step, [row]) for row in step.rows]
         keys: list[int] = []
         for at in range(0, len(step.rows), _ROWS):

@@ -2,48 +2,49 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from time import monotonic
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, TypeVar
 
 from mqlite.clock import Clock, SystemClock
-from mqlite.engine.steps import Operation, Pass, Plan
-from mqlite.errors import Closed, InTransaction, Unavailable, WrongProcess
+from mqlite.engine.steps import Operation, Pass
+from mqlite.errors import Closed, InTransaction, WrongProcess
 from mqlite.model import StoreStatus
+from mqlite.observation.recorder import Recorder
+from mqlite.observation.schema import Pool
+from mqlite.observation.storage import Measured
 from mqlite.stores.callers import in_own_transaction
 from mqlite.stores.deadlines import Deadlines
 from mqlite.stores.effects import Publisher
 from mqlite.stores.maintenance import Maintenance
 from mqlite.stores.names import NameCache
 from mqlite.stores.plans import Stop, drive
-from mqlite.stores.sqlite import connection as connections, ledger
-from mqlite.stores.sqlite.admission import MAX_PENDING, MAX_PENDING_BYTES, Line
+from mqlite.stores.sqlite import connection as connections, ledger, probing
+from mqlite.stores.sqlite.admission import MAX_PENDING, MAX_PENDING_BYTES, WAIT_S, Line
 from mqlite.stores.sqlite.committer import Committer
-from mqlite.stores.sqlite.connection import BUSY_SLICE_MS
 from mqlite.stores.sqlite.failures import refuse
 from mqlite.stores.sqlite.foreign import ForeignCommits
 from mqlite.stores.sqlite.housekeeping import Housekeeper
-from mqlite.stores.sqlite.location import Location, bytes_on_disk, parse_location
+from mqlite.stores.sqlite.location import parse_location
 from mqlite.stores.sqlite.ownership import Ownership
 from mqlite.stores.sqlite.preflight import check_file, check_library
+from mqlite.stores.sqlite.probing import Probe
 from mqlite.stores.sqlite.reader import Reader
 from mqlite.stores.sqlite.runner import Runner
 from mqlite.stores.sqlite.transaction import AsyncTransaction, Transaction, refuse_inside
+from mqlite.stores.sqlite.transactions import Transactions
 from mqlite.stores.sqlite.watch import Watch
 from mqlite.stores.sqlite.writer import Writer
 from mqlite.stores.waiters import Waiters
 
 T = TypeVar("T")
 
-WAIT_S: Final = 5.0
 CLOSE_S: Final = 30.0
 
 _CHECKPOINT: Final = "checkpoint"
@@ -57,44 +58,13 @@ class SqliteStore:
     event loops, not between processes.
 
     Public parts: `clock`; `waiters`, where receivers wait; `names`, what names stand for;
+    `recorder`, what was measured;
     `deadlines`; `events`, the listeners that are told of committed message events, on any
     thread: they must be quick and run no operation.
     """
 
     def __init__(
         self,
-        location: Location,
-        *,
-        clock: Clock | None = None,
-        synchronous: str = "NORMAL",
-        logger: logging.Logger | None = None,
-        max_pending: int = MAX_PENDING,
-        max_pending_bytes: int = MAX_PENDING_BYTES,
-    ) -> None:
-        """Opens the database; see `open`."""
-        synchronous = connections.parse_synchronous(synchronous)
-        check_library()
-        self.location = location
-        self.clock: Clock = clock or SystemClock()
-        self.closing = False
-        self.waiters = Waiters(self.clock)
-        self.deadlines = Deadlines()
-        self.names = NameCache()
-        self._logger = logger or logging.getLogger("mqlite")
-        self._background = clock is None
-        self._pid = os.getpid()
-        self._closing = threading.Lock()
-        self._closed = False
-        self._transaction: Transaction | None = None
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="mqlite-transaction")
-        self._resources = ExitStack()
-        with ExitStack() as undo:
-            self._open(undo, synchronous, Line(max_pending, max_pending_bytes))
-            self._resources = undo.pop_all()
-
-    @classmethod
-    def open(
-        cls,
         database: str | os.PathLike[str],
         *,
         clock: Clock | None = None,
@@ -102,21 +72,32 @@ class SqliteStore:
         logger: logging.Logger | None = None,
         max_pending: int = MAX_PENDING,
         max_pending_bytes: int = MAX_PENDING_BYTES,
-    ) -> Self:
+    ) -> None:
         """Open a path, `file:` URI or `:memory:` and bring its schema up to date.
 
         With a `clock` no background thread runs: see `maintain`. At most `max_pending`
         operations, weighing `max_pending_bytes`, wait for the writer. Raises
         InvalidArgument, DatabaseLocked, SchemaMismatch, and Unavailable.
         """
-        return cls(
-            parse_location(database),
-            clock=clock,
-            synchronous=synchronous,
-            logger=logger,
-            max_pending=max_pending,
-            max_pending_bytes=max_pending_bytes,
-        )
+        self.location = parse_location(database)
+        synchronous = connections.parse_synchronous(synchronous)
+        check_library()
+        self.clock: Clock = clock or SystemClock()
+        self.closing = False
+        self.waiters = Waiters(self.clock)
+        self.deadlines = Deadlines()
+        self.names = NameCache()
+        self._logger = logger or logging.getLogger("mqlite")
+        self.recorder = Recorder(self.clock.now, self._name_of, self._logger)
+        self._meter = self.recorder.storage
+        self._background = clock is None
+        self._pid = os.getpid()
+        self._closing = threading.Lock()
+        self._closed = False
+        self._resources = ExitStack()
+        with ExitStack() as undo:
+            self._open(undo, synchronous, Line(max_pending, max_pending_bytes))
+            self._resources = undo.pop_all()
 
     def _open(self, undo: ExitStack, synchronous: str, line: Line) -> None:
         path = self.location.path
@@ -134,7 +115,7 @@ class SqliteStore:
         self._connection = connection
         self._pragmas = connections.settings(connection)
         self._warnings = connections.warnings(connection, self.location)
-        publisher = Publisher(self.waiters, self.deadlines, self._logger)
+        publisher = Publisher(self.waiters, self.deadlines, self.recorder.effects, self._logger)
         self.events = publisher.listeners
         self._foreign = ForeignCommits(connection, self._logger)
         self._waits_for_itself = partial(in_own_transaction, path) if path else bool
@@ -148,11 +129,17 @@ class SqliteStore:
             self.clock,
             self._waits_for_itself,
         )
+        self._committer.on_retry = self._meter.retried
+        self._line = line
         self._writer = Writer(
             self._committer, line, self._foreign, self._logger, self._waits_for_itself
         )
+        self._transactions = Transactions(
+            self._committer, connection, self._writer, self._meter, self._logger
+        )
         self._watch = Watch(self._foreign, self._committer, self._writer.exclusive, self._logger)
         self._reader: Reader | None = None
+        self._seeker: Reader | None = None
         self._house: Housekeeper | None = None
         if path is not None:
             second = connections.open_second(self.location)
@@ -161,13 +148,15 @@ class SqliteStore:
                 path, connection, second, self._committer, self._writer.exclusive
             )
             undo.callback(self._house.empty_log)
-            reading = connections.open_reader(self.location)
-            undo.callback(reading.close)
-            self._reader = Reader(reading, self.clock)
+            self._reader = self._open_reader(undo)
+            self._seeker = self._open_reader(undo)
         self._maintenance = self._maintained_by(())
         self._watch.look()
 
-    # Running operations
+    def _open_reader(self, undo: ExitStack) -> Reader:
+        connection = connections.open_reader(self.location)
+        undo.callback(connection.close)
+        return Reader(connection, self.clock)
 
     def run(
         self,
@@ -180,9 +169,11 @@ class SqliteStore:
         `abandoned`. Raises what the operation raises, Unavailable (nothing was written),
         Closed, InTransaction, and WrongProcess."""
         self.admit()
-        if operation.reads and self._reader is not None:
-            return self._reader.run(operation, monotonic() + timeout)
-        return self._writer.run(operation, monotonic() + timeout, abandoned)
+        deadline = monotonic() + timeout
+        with Measured(self._meter, operation):
+            if operation.reads and self._reader is not None:
+                return self._reader.run(operation, deadline)
+            return self._writer.run(operation, deadline, abandoned)
 
     async def run_async(
         self,
@@ -194,9 +185,21 @@ class SqliteStore:
         the operation writes nothing; cancelled later, its committed result is given to
         `abandoned`, on any thread."""
         self.admit()
-        if operation.reads and self._reader is not None:
-            return await self._reader.run_async(operation, monotonic() + timeout)
-        return await self._writer.run_async(operation, monotonic() + timeout, abandoned)
+        deadline = monotonic() + timeout
+        with Measured(self._meter, operation):
+            if operation.reads and self._reader is not None:
+                return await self._reader.run_async(operation, deadline)
+            return await self._writer.run_async(operation, deadline, abandoned)
+
+    async def seek_async(self, operation: Operation[T]) -> T:
+        """`run_async` for an operation that reads a row or two: it waits neither for the writer
+        nor for reads that scan."""
+        self.admit()
+        deadline = monotonic() + WAIT_S
+        with Measured(self._meter, operation):
+            if self._seeker is not None:
+                return await self._seeker.run_async(operation, deadline)
+            return await self._writer.run_async(operation, deadline, None)
 
     def post(self, operation: Operation[Any], timeout: float = WAIT_S) -> None:
         """Run an operation that admitted work left behind, also while closing; nobody is
@@ -204,51 +207,15 @@ class SqliteStore:
         with suppress(Closed):
             self._writer.post(operation, monotonic() + timeout)
 
-    # Transactions of the caller's
-
     def begin(self, timeout: float = WAIT_S) -> Transaction:
         """A transaction that belongs to the calling context. Raises as `run` does."""
         self.admit()
-        deadline = monotonic() + timeout
-        self._writer.take_turn(deadline)
-        transaction = self._begin(deadline)
-        transaction.belongs_to_context()
-        return transaction
+        return self._transactions.begin(monotonic() + timeout)
 
     async def begin_async(self, timeout: float = WAIT_S) -> AsyncTransaction:  # noqa: ASYNC109
         """`begin` for a task."""
         self.admit()
-        deadline = monotonic() + timeout
-        await self._writer.take_turn_async(deadline)
-        beginning = AsyncTransaction.begun(self._executor, lambda: self._begin(deadline))
-        transaction = await self._unless_it_waits_for_itself(beginning)
-        transaction.belongs_to_context()
-        return transaction
-
-    async def _unless_it_waits_for_itself(
-        self, beginning: Coroutine[Any, Any, AsyncTransaction]
-    ) -> AsyncTransaction:
-        # The executor's thread begins, but what may hold it up belongs to this one.
-        task = asyncio.ensure_future(beginning)
-        doubt = self._writer.doubt()
-        try:
-            while not (await asyncio.wait((task,), timeout=BUSY_SLICE_MS / 1000))[0]:
-                if doubt.holds():
-                    raise doubt.error()
-        except BaseException:
-            # Not cancelled: it has begun, or failed to, in this very turn of the loop.
-            if not task.cancel() and task.exception() is None:
-                self._executor.submit(task.result().transaction.rollback)
-            raise
-        return task.result()
-
-    def _begin(self, deadline: float) -> Transaction:
-        self._transaction = Transaction(
-            self._committer, self._connection, deadline, self._logger, self._writer.give_turn
-        )
-        return self._transaction
-
-    # Maintenance
+        return await self._transactions.begin_async(monotonic() + timeout)
 
     def maintain_with(self, passes: Sequence[Pass]) -> None:
         """Take over the engine's passes, before the store's own. Called once; without an
@@ -292,53 +259,55 @@ class SqliteStore:
         own: list[Pass] = []
         if self._house is not None:
             own = [
-                Pass("transactions", _TRANSACTIONS_EVERY_MS, self._report_long_transaction),
+                Pass("transactions", _TRANSACTIONS_EVERY_MS, self._transactions.report_long),
                 Pass("reclaim", _RECLAIM_EVERY_MS, self._house.reclaim_if_due),
                 Pass(_CHECKPOINT, _CHECKPOINT_EVERY_MS, self._house.checkpoint_if_due),
             ]
-        return Maintenance((*passes, *own), self._run_now, self.clock, self.deadlines, self._logger)
+        return Maintenance(
+            (*passes, *own), self._run_now, self.clock, self.deadlines, self.recorder.maintenance
+        )
 
     def _run_now(self, operation: Operation[T]) -> T:
-        return self._writer.run(operation, monotonic() + WAIT_S)
-
-    def _report_long_transaction(self) -> Plan[None]:
-        if self._transaction is not None:
-            self._transaction.report_long()
-        yield from ()
+        with Measured(self._meter, operation):
+            return self._writer.run(operation, monotonic() + WAIT_S)
 
     def _look_at_log(self) -> None:
         if self._house is not None and self._house.pressing():
             self._maintenance.ask(_CHECKPOINT)
-
-    # Status and close
 
     def status(self, queues: int = 0, subscriptions: int = 0) -> StoreStatus:
         """The state of the store; the counts are the caller's to supply. A database that
         does not answer is reported by a `ping_ms` of -1. Raises Closed, InTransaction, and
         WrongProcess."""
         self.admit()
-        ping_ms, pages, free_pages, page_size = -1, 0, 0, 0
-        started = monotonic()
-        try:
-            pages, free_pages, page_size = self._look(connections.pages)
-            ping_ms = round((monotonic() - started) * 1000)
-        except Unavailable as error:
-            self._logger.warning("the database does not answer: %s", error)
-        path = self.location.path
+        probe = self.probe()
         return StoreStatus(
-            backend="memory" if path is None else "local file",
+            backend=self.location.backend,
             location=str(self.location),
             schema_version=ledger.SCHEMA_VERSION,
-            ping_ms=ping_ms,
-            db_size_bytes=pages * page_size if path is None else bytes_on_disk(path),
+            ping_ms=-1 if probe.ping_s is None else round(probe.ping_s * 1000),
+            db_size_bytes=probe.pages_bytes if probe.file_bytes is None else probe.file_bytes,
             queues=queues,
             subscriptions=subscriptions,
-            wal_size_bytes=0 if self._house is None else self._house.log_bytes(),
-            free_pages=free_pages,
+            wal_size_bytes=probe.log_bytes or 0,
+            free_pages=probe.free_pages or 0,
             sqlite_version=sqlite3.sqlite_version,
             pragmas=self._pragmas,
             warnings=[*self._warnings, *self._present_warnings()],
         )
+
+    def probe(self) -> Probe:
+        """A look at the database and the sizes of its files."""
+        return probing.probe(self._look, self.location.path, self._house, self._meter)
+
+    def pool(self) -> Pool:
+        """The connections of this store, and the waits for the one that writes."""
+        readers = [each for each in (self._reader, self._seeker) if each is not None]
+        return probing.pool(self._line, self._writer, readers, self._house)
+
+    def _name_of(self, queue_id: int) -> str | None:
+        queue = self.names.known_queue(queue_id)
+        return None if queue is None else queue.name
 
     def _look(self, question: Callable[[sqlite3.Connection], T]) -> T:
         if self._reader is not None:
@@ -348,7 +317,7 @@ class SqliteStore:
 
     def _present_warnings(self) -> list[str]:
         found = []
-        transaction = self._transaction
+        transaction = self._transactions.current
         if transaction is not None and transaction.is_long:
             found.append(
                 f"a transaction has been open for {transaction.held_s:.1f} s; nothing else can be "
@@ -365,8 +334,9 @@ class SqliteStore:
         keeps one open beyond `timeout` seconds: then nothing is released, and close() can
         be called again.
         """
-        self._check_process()
-        refuse_inside(self._transaction)
+        if os.getpid() != self._pid:
+            raise _wrong_process()
+        refuse_inside(self._transactions.current)
         self.closing = True
         self.waiters.close()
         with self._closing:
@@ -374,13 +344,14 @@ class SqliteStore:
                 return
             self._maintenance.stop()
             self._watch.stop()
-            if self._reader is not None:
-                self._reader.finish()
+            for reader in (self._reader, self._seeker):
+                if reader is not None:
+                    reader.finish()
             if not self._writer.finish(timeout):
                 raise InTransaction(
                     f"a transaction has kept this queue from closing for {timeout:g} s"
                 )
-            self._executor.shutdown()
+            self._transactions.shutdown()
             self._closed = True
             self._resources.close()
 
@@ -389,12 +360,13 @@ class SqliteStore:
         WrongProcess."""
         if self.closing:
             raise Closed
-        self._check_process()
-        if self._transaction is not None:
-            refuse_inside(self._transaction)
-
-    def _check_process(self) -> None:
         if os.getpid() != self._pid:
-            raise WrongProcess(
-                "this queue was opened before the process forked: open it again in the child"
-            )
+            raise _wrong_process()
+        if self._transactions.current is not None:
+            refuse_inside(self._transactions.current)
+
+
+def _wrong_process() -> WrongProcess:
+    return WrongProcess(
+        "this queue was opened before the process forked: open it again in the child"
+    )

@@ -14,11 +14,11 @@ from time import monotonic
 from typing import Any, Final
 
 from mqlite.engine.steps import Operation
+from mqlite.stores.sqlite.connection import SLICE_S
 
 Drop = Callable[["Ticket"], bool]
 """Takes a ticket out of the line; False where it has already started."""
 
-_TICK_S: Final = 0.05
 _DOUBT_AGAIN_S: Final = 1.0
 
 
@@ -130,9 +130,9 @@ class SyncTicket(Ticket):
         doubts: Doubt | None = None
         while True:
             left = self.deadline - monotonic()
-            if self._done.wait(max(0.0, min(left, _TICK_S))):
+            if self._done.wait(max(0.0, min(left, SLICE_S))):
                 return None
-            if left <= _TICK_S:
+            if left <= SLICE_S:
                 return late()
             doubts = doubts or doubt()
             if doubts.holds():
@@ -204,7 +204,7 @@ class Desk:
         the deadline, or what `doubt` has to say."""
         self._waiting[ticket] = None
         if self._timer is None:
-            self._timer = ticket.loop.call_later(_TICK_S, self._tick, ticket.loop)
+            self._timer = ticket.loop.call_later(SLICE_S, self._tick, ticket.loop)
         try:
             return await ticket.future
         except asyncio.CancelledError:
@@ -225,4 +225,4 @@ class Desk:
                 if over and not ticket.future.done() and self._drop(ticket):
                     ticket.future.set_exception(why())
         finally:
-            self._timer = loop.call_later(_TICK_S, self._tick, loop) if self._waiting else None
+            self._timer = loop.call_later(SLICE_S, self._tick, loop) if self._waiting else None

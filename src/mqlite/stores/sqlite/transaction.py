@@ -8,11 +8,12 @@ import sqlite3
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextvars import ContextVar
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import Any, Final, Self, TypeVar
 
 from mqlite.engine.steps import Operation
-from mqlite.errors import InTransaction, TransactionClosed
+from mqlite.errors import InTransaction, MqliteError, TransactionClosed
+from mqlite.observation.storage import StorageMeter
 from mqlite.stores.sqlite.committer import Committer, TransactionLost
 from mqlite.stores.sqlite.failures import refuse, unavailable
 
@@ -34,20 +35,23 @@ class Transaction:
         committer: Committer,
         connection: sqlite3.Connection,
         deadline: float,
+        meter: StorageMeter,
         logger: logging.Logger,
         done: Callable[[], None],
     ) -> None:
         self.connection = connection
+        self._asked = perf_counter()
         self._started = monotonic()
         self.open = True
         self._reported = False
         self._committer = committer
+        self._meter = meter
         self._logger = logger
         self._done = done
         try:
             committer.begin(deadline)
-        except BaseException:
-            self._end()
+        except BaseException as error:
+            self._end(error)
             raise
 
     def belongs_to_context(self) -> None:
@@ -61,9 +65,9 @@ class Transaction:
         try:
             return self._committer.run_member(operation)
         except TransactionLost as lost:
-            self.rollback()
             cause = lost.__cause__
             assert cause is not None
+            self._roll_back(cause)
             raise unavailable(cause) or cause from None
         except sqlite3.Error as error:
             refuse(error)
@@ -75,16 +79,21 @@ class Transaction:
         self.check()
         try:
             self._committer.commit()
-        finally:
-            self._end()
+        except BaseException as error:
+            self._end(error)
+            raise
+        self._end()
 
     def rollback(self) -> None:
         """End it as if it had never been; nothing where it has ended."""
+        self._roll_back(MqliteError("the caller rolled it back"))
+
+    def _roll_back(self, why: BaseException) -> None:
         if self.open:
             try:
                 self._committer.rollback()
             finally:
-                self._end()
+                self._end(why)
 
     @property
     def held_s(self) -> float:
@@ -112,9 +121,13 @@ class Transaction:
             self.rollback()
             raise TransactionClosed("an SQL statement or an error ended this transaction")
 
-    def _end(self) -> None:
+    def _end(self, error: BaseException | None = None) -> None:
         self.report_long()
         self.open = False
+        if error is None:
+            self._meter.succeeded("transaction", self._asked)
+        else:
+            self._meter.failed("transaction", "transaction", self._asked, error)
         self._done()
 
 

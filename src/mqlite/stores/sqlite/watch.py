@@ -10,6 +10,7 @@ from time import monotonic
 from typing import Final
 
 from mqlite.errors import MqliteError
+from mqlite.stores.sqlite.admission import WAIT_S
 from mqlite.stores.sqlite.committer import Committer
 from mqlite.stores.sqlite.foreign import ForeignCommits
 
@@ -17,8 +18,6 @@ NEAR_S: Final = 0.005
 FAR_S: Final = 0.05
 """Between two looks where nothing announced itself: any process may commit at any time,
 and is to be noticed within 100 ms."""
-
-_WAIT_S: Final = 5.0
 
 
 class Watch:
@@ -41,7 +40,7 @@ class Watch:
 
     def look(self) -> None:
         """Publish what other connections have committed, now. Raises Unavailable."""
-        deadline = monotonic() + _WAIT_S
+        deadline = monotonic() + WAIT_S
         with self._exclusive(deadline):
             if self._foreign.pending():
                 self._committer.begin(deadline, look=True)

@@ -119,6 +119,11 @@ class Writer:
         self._enter(ticket)
         await self._desk(ticket.loop).wait(ticket)
 
+    @property
+    def busy(self) -> bool:
+        """Whether somebody has the turn."""
+        return self._turn.locked()
+
     def give_turn(self) -> None:
         """End a turn; any thread may."""
         self._turn.release()

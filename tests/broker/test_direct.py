@@ -1,0 +1,139 @@
+"""Sends that are answered without an ASGI call, beside the same ones with it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from broker.support import Api, connect, exchange, post_bytes, read_all
+from mqlite.broker.app import Broker
+from mqlite.broker.limits import Limits
+from mqlite.broker.serve import serving
+from mqlite.embedded import Embedded
+
+CLOSE = "Connection: close"
+GOOD = {"queue": "q", "messages": [{"body": "YQ==", "properties": {"a": "b"}}]}
+
+
+def whole(request: dict[str, Any] | bytes, *more: str, **options: str) -> bytes:
+    body = request if isinstance(request, bytes) else json.dumps(request).encode()
+    return post_bytes("Send", body, *more, **options)
+
+
+def in_two(url: str, request: bytes) -> bytes:
+    """The answer to a request whose body is sent when the broker has asked for it: it has
+    begun without it."""
+    head, _, body = request.partition(b"\r\n\r\n")
+    with connect(url) as connection:
+        connection.sendall(head + b"\r\nExpect: 100-continue\r\n\r\n")
+        interim = connection.recv(65536)
+        if not interim.startswith(b"HTTP/1.1 100 "):
+            return interim + read_all(connection)
+        connection.sendall(body)
+        return read_all(connection)
+
+
+def without_what_differs(answer: bytes) -> bytes:
+    return re.sub(rb"\r\ndate: [^\r]*|\r\ncontent-length: \d+|\d+(?=[],}])", b"", answer)
+
+
+@pytest.fixture
+def queues(api: Api) -> Api:
+    api.ok("CreateQueue", name="q")
+    api.ok("CreateQueue", name="grouped", config={"ordering_mode": "group_fifo"})
+    api.ok("CreateQueue", name="once", config={"dedup_window_ms": 60_000})
+    api.ok("Subscribe", topic="t", name="s")
+    for name in ("q", "once", "t"):
+        api.send(name, b"the broker knows the name now")
+    api.ok("Send", queue="grouped", messages=[{"group_id": "g"}])
+    api.ok("Send", queue="once", messages=[{"message_id": "m", "body": "YQ=="}])
+    return api
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (GOOD, 200),
+        ({"queue": "t", "messages": [{}]}, 200),
+        ({"queue": "q", "messages": [{}, {}]}, 200),
+        ({"queue": "q", "messages": [{}], "results": True}, 200),
+        ({"queue": "q", "messages": []}, 200),
+        ({"queue": "q", "messages": [{}], "scheduled_enqueue_time_ms": -1}, 400),
+        ({"queue": "q", "messages": [{}], "scheduled_enqueue_time_ms": 1}, 400),
+        ({"queue": "q", "messages": [{"priority": 5000}]}, 400),
+        ({"queue": "q", "messages": [{"body": "!"}]}, 400),
+        ({"queue": "q", "messages": [{"body": "A" * 1_600_000}]}, 413),
+        ({"queue": "grouped", "messages": [{}]}, 400),
+        ({"queue": "once", "messages": [{"message_id": "m", "body": "Yg=="}]}, 409),
+        ({"queue": "nowhere", "messages": [{}]}, 404),
+        (b'{"Queue":"q"}', 400),
+        (b"[" * 100_000, 400),
+    ],
+)
+def test_both_ways_give_the_same_answer(
+    queues: Api, request_: dict[str, Any] | bytes, status: int
+) -> None:
+    request = whole(request_, CLOSE)
+    answer = exchange(queues.url, request)
+    assert answer.startswith(b"HTTP/1.1 %d " % status), answer
+    assert without_what_differs(in_two(queues.url, request)) == without_what_differs(answer)
+
+
+def test_who_may_not_send_is_refused(queues: Api) -> None:
+    answer = exchange(queues.url, whole(GOOD, CLOSE, token="wrong"))
+    assert answer.startswith(b"HTTP/1.1 401 ")
+
+
+def test_no_asgi_call_is_made(queues: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise AssertionError("an ASGI call")
+
+    with connect(queues.url) as connection:
+        connection.sendall(whole(GOOD))
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+        monkeypatch.setattr(Broker, "__call__", fail)
+        connection.sendall(whole(GOOD))
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
+def test_pipelined_sends_are_answered_in_order(queues: Api) -> None:
+    stats = post_bytes("Stats", b'{"queue":"q"}')
+    sent = whole(GOOD) + whole(GOOD) + stats + whole(GOOD, CLOSE)
+    bodies = re.findall(rb"\{.*\}\n", exchange(queues.url, sent))
+    first, second, between, last = map(json.loads, bodies)
+    [number] = first["seq_numbers"]
+    assert second["seq_numbers"] == [number + 1]
+    assert between["active"] == 3
+    assert last["seq_numbers"] == [number + 2]
+
+
+def test_one_that_is_refused_by_itself_does_not_concern_the_others(queues: Api) -> None:
+    request = {"queue": "once", "messages": [{"message_id": "m", "body": "Yg=="}]}
+    other = {"queue": "once", "messages": [{"message_id": "n", "body": "Yg=="}]}
+    with connect(queues.url) as one, connect(queues.url) as two:
+        one.sendall(whole(request, CLOSE))
+        two.sendall(whole(other, CLOSE))
+        assert read_all(one).startswith(b"HTTP/1.1 409 ")
+        assert read_all(two).startswith(b"HTTP/1.1 200 ")
+
+
+def test_the_limit_of_a_request_holds(mq: Embedded) -> None:
+    mq.create_queue("q")
+    with serving(mq, tokens="off", limits=Limits(request_bytes=100)) as url:
+        assert exchange(url, whole(GOOD, CLOSE)).startswith(b"HTTP/1.1 200 ")
+        larger = GOOD | {"ttl_ms": 10**15, "scheduled_enqueue_time_ms": 0}
+        assert exchange(url, whole(larger, CLOSE)).startswith(b"HTTP/1.1 413 ")
+
+
+def test_what_was_counted_is_given_back(mq: Embedded) -> None:
+    mq.create_queue("once", dedup_window="1m")
+    limits = Limits(requests=2, pending_bytes=1024)
+    with serving(mq, tokens="off", limits=limits) as url:
+        for number in range(20):
+            conflict = {"queue": "once", "messages": [{"message_id": "m", "priority": number}]}
+            body = {"queue": "once", "messages": [{"message_id": "m", "body": "YQ=="}]}
+            assert exchange(url, whole(body, CLOSE)).startswith(b"HTTP/1.1 200 ")
+            assert exchange(url, whole(conflict, CLOSE)).startswith(b"HTTP/1.1 409 ")

@@ -1,0 +1,49 @@
+"""Single sends of one event loop that become one operation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+import mqlite
+from mqlite.embedded.core import Core
+from mqlite.engine.steps import Operation
+
+SENDERS = 10
+
+
+def test_nobody_waits_for_others_because_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is sent again by itself, and none after another: a wait for the writer, which is
+    bounded, would be as many waits."""
+    at_once: list[int] = []
+    waiting = 0
+    run_async = Core.run_async
+
+    async def count(
+        core: Core,
+        operation: Operation[object],
+        abandoned: Callable[[object], object] | None = None,
+    ) -> object:
+        nonlocal waiting
+        waiting += 1
+        at_once.append(waiting)
+        try:
+            return await run_async(core, operation, abandoned)
+        finally:
+            waiting -= 1
+
+    async def send() -> list[int | BaseException]:
+        async with await mqlite.open_async(":memory:") as mq:
+            await mq.create_queue("q", ordering_mode="group_fifo")
+            await mq.send("q", b"the name is known now", group_id="g")
+            monkeypatch.setattr(Core, "run_async", count)
+            groups = ["g"] * (SENDERS - 1) + [""]
+            sends = [mq.send("q", b"x", group_id=group) for group in groups]
+            return await asyncio.gather(*sends, return_exceptions=True)
+
+    *sent, refused = asyncio.run(send())
+    assert sent == list(range(2, SENDERS + 1))
+    assert isinstance(refused, mqlite.GroupRequired)
+    assert at_once == [1, *range(1, SENDERS + 1)]
