@@ -43,12 +43,9 @@ class RequestRecord(msgspec.Struct, frozen=True, gc=False):
     seconds: float
 
     def __str__(self) -> str:
-        text = f"{_text(self.path.removeprefix(_RPC_PREFIX))} status={self.status}"
-        notes = iter(self.notes)
-        for name, value in zip(notes, notes, strict=True):
-            shown = _text(value) if isinstance(value, str) else value
-            text += f" {name}={shown}"
-        return f"{text} dur={duration_text(self.seconds)}"
+        notes = tuple([_cut(note) if isinstance(note, str) else note for note in self.notes])
+        about = _about(_cut(self.path.removeprefix(_RPC_PREFIX)), self.status, notes)
+        return f"{about} dur={duration_text(self.seconds)}"
 
 
 class Batch(list[RequestRecord]):
@@ -118,7 +115,7 @@ class LineFormatter(logging.Formatter):
         requests: list[RequestRecord] | None = getattr(record, "requests", None)
         if requests is None:
             return self._line(record.created, record.levelno, super().format(record))
-        return "\n".join(self._line(one.time, one.level, str(one)) for one in requests)
+        return "\n".join([self._line(one.time, one.level, str(one)) for one in requests])
 
     def _line(self, seconds: float, level: int, text: str) -> str:
         millis = int(seconds * 1000)
@@ -134,16 +131,10 @@ def duration_text(seconds: float) -> str:
     if micros < 1000:
         return f"{micros}µs" if micros else "0s"
     if micros < 1_000_000:
-        return f"{_trimmed(micros, 1000)}ms"
+        return f"{micros / 1000:.6g}ms"
     minutes, rest = divmod(micros, 60_000_000)
-    text = f"{_trimmed(rest, 1_000_000)}s"
-    return f"{minutes}m{text}" if minutes else text
-
-
-def _trimmed(value: int, unit: int) -> str:
-    whole, part = divmod(value, unit)
-    digits = f"{part:0{len(str(unit)) - 1}}".rstrip("0")
-    return f"{whole}.{digits}" if digits else str(whole)
+    text = f"{rest / 1_000_000:.6f}".rstrip("0").rstrip(".")
+    return f"{minutes}m{text}s" if minutes else f"{text}s"
 
 
 def _level(status: int) -> int:
@@ -153,11 +144,19 @@ def _level(status: int) -> int:
     return logging.WARNING if status >= 400 else logging.DEBUG
 
 
-def _text(value: str) -> str:
-    return _shown(value if len(value) <= _MAX_VALUE else value[:_MAX_VALUE] + "…")
+def _cut(value: str) -> str:
+    return value if len(value) <= _MAX_VALUE else value[:_MAX_VALUE] + "…"
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
+def _about(path: str, status: int, notes: Notes) -> str:
+    """The part of a record that a busy broker says again and again."""
+    text = f"{_shown(path)} status={status}"
+    for name, value in zip(notes[::2], notes[1::2], strict=True):
+        text += f" {name}={_shown(value) if isinstance(value, str) else value}"
+    return text
+
+
 def _shown(value: str) -> str:
     """Quoted unless plain: names come from outside and must not forge a line."""
     return value if _PLAIN.fullmatch(value) else json.dumps(value)

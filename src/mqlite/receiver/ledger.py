@@ -16,8 +16,11 @@ class Ledger:
     """Counts by what is held. A message has a slot from the claim to the end of its handler;
     then it waits to be settled."""
 
-    def __init__(self, concurrency: int, emptied: Callable[[], object]) -> None:
+    def __init__(
+        self, concurrency: int, emptied: Callable[[], object], *, gather: float = 0
+    ) -> None:
         self._concurrency = concurrency
+        self._gather = gather
         self._emptied = emptied
         self._room = threading.Condition(threading.Lock())
         self._reserved = 0
@@ -26,14 +29,18 @@ class Ledger:
         self._stopped = False
 
     def reserve(self, most: int) -> int:
-        """Take free slots, waiting for one; 0 after `stop`."""
+        """Take free slots, waiting for one, and for `gather` seconds for as many as may be
+        taken: a claim that is a round trip should not be for the first few. 0 after `stop`."""
         with self._room:
             while not self._stopped:
-                if free := self._free():
+                if self._gather and 0 < self._free() < most:
+                    self._room.wait_for(lambda: self._stopped or self._free() >= most, self._gather)
+                if not self._stopped and (free := self._free()):
                     taken = min(free, most)
                     self._reserved += taken
                     return taken
-                self._room.wait()
+                if not self._stopped:
+                    self._room.wait()
         return 0
 
     def admit(self, jobs: Iterable[Job], reserved: int) -> None:

@@ -24,6 +24,8 @@ from mqlite.receiver.waiting import wait_until
 
 HARD_STOP_MS: Final = 1000
 """How long a cancelled handler has to end, and after that the last settlements have."""
+GATHER_SECONDS: Final = 0.001
+"""What a claim over HTTP waits for more slots to become free: less than a round trip takes."""
 
 
 class Run:
@@ -51,7 +53,8 @@ class Run:
         self._stop_by = 0
         self._hurried = False
         self._failing = threading.Lock()
-        self._ledger = Ledger(settings.concurrency, self._poke.set)
+        gather = GATHER_SECONDS if source.remote else 0
+        self._ledger = Ledger(settings.concurrency, self._poke.set, gather=gather)
         self._poller = Poller(source, settings, reporter)
         name = f"mqlite claims {settings.queue}"
         self._claims = threading.Thread(target=self._claim, name=name, daemon=True)
