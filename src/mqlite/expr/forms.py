@@ -10,6 +10,7 @@ Closures and steps take the values of the environment and the evaluation's `Budg
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TypeAlias
@@ -45,7 +46,7 @@ ENDED = object()
 """What is passed up an optional chain once it has met nil."""
 
 
-class Form:
+class Form(ABC):
     """An executable form. Subclasses give `closure` and, if they have parts, `steps`."""
 
     def __init__(self, *parts: Form) -> None:
@@ -58,12 +59,13 @@ class Form:
             return self.closure()
         return lambda values, budget: trampoline.run(self.steps(values, budget))
 
+    @abstractmethod
     def closure(self) -> Code:
         """The form as a closure over those of its parts."""
-        raise NotImplementedError
 
     def steps(self, values: Values, budget: Budget) -> Steps[Value]:
-        """The form's evaluation, yielding that of its parts."""
+        """The form's evaluation, yielding that of its parts. Never asked of a form without
+        parts, which is no higher than a closure may be."""
         raise NotImplementedError
 
 

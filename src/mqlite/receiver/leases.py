@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -31,7 +32,7 @@ Lost = Callable[[Sequence[Job], str], None]
 """Told which leases are gone, and what has become of them."""
 
 
-class Rounds:
+class Rounds(ABC):
     """A thread that looks at all held messages when the first of them is due."""
 
     def __init__(self, name: str, ledger: Ledger, clock: Clock) -> None:
@@ -66,9 +67,9 @@ class Rounds:
             self._next = self._round(self._clock.elapsed())
             wait_until(self._clock, self._next, self._poke)
 
+    @abstractmethod
     def _round(self, now: int) -> int:
         """Do what is due; answers when the next thing is."""
-        raise NotImplementedError
 
 
 class Watch(Rounds):

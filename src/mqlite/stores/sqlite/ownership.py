@@ -27,6 +27,7 @@ class Ownership:
                 "endpoint, or mqlite.outbox() to send from a transaction on the same file"
             ) from None
         except (OSError, NotImplementedError) as error:
+            # The second is filelock's, on a file system that has no locks.
             raise Unavailable(
                 f"the lock file {path} cannot be created or locked ({error})", reason="read_only"
             ) from error
