@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import time
 from typing import Any
 
 import pytest
 
-from broker.support import Api, connect, exchange, post_bytes, read_all
+from broker.support import Api, connect, eventually, exchange, post_bytes, read_all
 from mqlite.broker.app import Broker
 from mqlite.broker.limits import Limits
 from mqlite.broker.serve import serving
@@ -108,6 +110,61 @@ def test_pipelined_sends_are_answered_in_order(queues: Api) -> None:
     assert second["seq_numbers"] == [number + 1]
     assert between["active"] == 3
     assert last["seq_numbers"] == [number + 2]
+
+
+def test_the_client_says_when_the_connection_ends(queues: Api) -> None:
+    old = whole(GOOD, "Connection: keep-alive").replace(b" HTTP/1.1", b" HTTP/1.0", 1)
+    for request in (old, whole(GOOD, CLOSE)):
+        answer = exchange(queues.url, request)
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert b"\r\nconnection: close\r\n" in answer
+
+
+def test_a_body_in_chunks_whose_trailer_says_nothing(queues: Api) -> None:
+    chunked = b"%x\r\n%b\r\n0\r\nAuthorization: Bearer wrong\r\n\r\n"
+    body = json.dumps(GOOD).encode()
+    request = whole(chunked % (len(body), body), "Transfer-Encoding: chunked", CLOSE)
+    assert exchange(queues.url, request).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_body_that_becomes_invalid_is_not_sent(queues: Api) -> None:
+    request = whole(b"5\r\n{}   \r\nno length\r\n", "Transfer-Encoding: chunked")
+    assert exchange(queues.url, request).startswith(b"HTTP/1.1 400 ")
+    assert queues.ok("Stats", queue="q")["active"] == 1
+
+
+def test_bodies_of_every_size_in_several_parts(queues: Api) -> None:
+    for size in (1, 60_000, 70_000, 700_000):
+        request = whole({"queue": "q", "messages": [{"body": "A" * 4 * (size // 4 + 1)}]})
+        with connect(queues.url) as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for at in range(0, len(request), len(request) // 5):
+                connection.sendall(request[at : at + len(request) // 5])
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+    assert queues.ok("Stats", queue="q")["active"] == 5
+
+
+def test_a_send_behind_answers_that_nobody_takes(queues: Api) -> None:
+    queues.send("q", b"x" * 150_000)
+    peek = post_bytes("Peek", b'{"queue":"q"}')
+    with connect(queues.url) as connection:
+        connection.sendall((peek + whole(GOOD)) * 40 + whole(GOOD, CLOSE))
+        sent, before = 0, -1
+        while sent != before:  # until it waits for the client
+            time.sleep(0.1)
+            sent, before = queues.ok("Stats", queue="q")["active"], sent
+        received = read_all(connection)
+    numbers = re.findall(rb"\{\"seq_numbers\":\[(\d+)\]", received)
+    assert len(numbers) == 41
+    assert numbers == sorted(set(numbers), key=int)
+
+
+def test_a_client_that_leaves_is_not_missed(queues: Api) -> None:
+    for _ in range(20):
+        with connect(queues.url) as connection:
+            connection.sendall(whole(GOOD))
+    eventually(lambda: queues.ok("Stats", queue="q")["active"] == 21)
+    assert exchange(queues.url, whole(GOOD, CLOSE)).startswith(b"HTTP/1.1 200 ")
 
 
 def test_one_that_is_refused_by_itself_does_not_concern_the_others(queues: Api) -> None:

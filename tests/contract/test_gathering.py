@@ -47,3 +47,20 @@ def test_nobody_waits_for_others_because_one_is_refused(monkeypatch: pytest.Monk
     assert sent == list(range(2, SENDERS + 1))
     assert isinstance(refused, mqlite.GroupRequired)
     assert at_once == [1, *range(1, SENDERS + 1)]
+
+
+def test_the_queue_goes_on_when_somebody_cancels_every_task() -> None:
+    async def send() -> list[int | BaseException]:
+        async with await mqlite.open_async(":memory:") as mq:
+            await mq.create_queue("q")
+            await mq.send("q", b"the name is known now")
+            sends = [asyncio.create_task(mq.send("q", b"x")) for _ in range(SENDERS)]
+            await asyncio.sleep(0)  # now they wait for a task that has not begun
+            for task in asyncio.all_tasks() - {asyncio.current_task(), sends[0]}:
+                task.cancel()
+            ended = await asyncio.gather(*sends, return_exceptions=True)
+            return [*ended, await mq.send("q", b"after")]
+
+    *ended, after = asyncio.run(send())
+    assert all(isinstance(each, asyncio.CancelledError) for each in ended)
+    assert after == 2

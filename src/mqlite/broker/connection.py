@@ -26,13 +26,14 @@ from uvicorn.server import ServerState
 from mqlite import wire
 from mqlite.broker.app import Broker
 from mqlite.broker.asgi import BODY, JSON, RESPOND, Header
-from mqlite.broker.direct import begin
+from mqlite.broker.direct import PATH, begin
 from mqlite.broker.limits import Timeouts
 from mqlite.errors import InvalidArgument
 
 MAX_HEADER_BYTES: Final = 1024 * 1024
 _LOGGER: Final = logging.getLogger("mqlite.broker")
 _PIPELINE: Final = 8
+_DIRECT_URL: Final = PATH.encode()
 _SMALL_BODY: Final = 64 * 1024  # above it uvicorn has paused reading, which receiving resumes
 _UPGRADE: Final = (b"upgrade", b"connection", b"http2-settings")
 
@@ -71,6 +72,8 @@ class Connection(HttpToolsProtocol):
         self.timeouts = config.timeouts
         self.running: RequestResponseCycle | None = None
         self.waiting: ASGI3Application | None = None
+        self.direct_body: bytearray | None = None
+        self.direct_cycle: RequestResponseCycle | None = None
         self.began = 0.0
         self.due = 0.0
         self.reading_header = False
@@ -100,7 +103,9 @@ class Connection(HttpToolsProtocol):
         try:
             self._read(data)
         except httptools.HttpParserError:
+            self._open_cycle_after_all()
             self.refuse(400, "the request is not valid HTTP")
+        self._open_cycle_after_all()
         self._start()
         self.header_bytes += len(data)
         if self.header_bytes > MAX_HEADER_BYTES:
@@ -141,27 +146,94 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade():
             return  # it is read again, see _decline
-        super().on_headers_complete()
-        self.headers = []  # for a trailer, which must not say who sends what it follows
         self.reading_header = False
         self.due = self.began + self.timeouts.request
+        alone = self.cycle is None or self.cycle.response_complete
+        if alone and self.url == _DIRECT_URL and not self.expect_100_continue:
+            self.direct_body = bytearray()
+        else:
+            self._open_cycle()
+        self.headers = []  # for a trailer, which must not say who sends what it follows
+
+    def _open_cycle(self) -> None:
+        """uvicorn's part of every request that is not answered directly."""
+        super().on_headers_complete()
         self.scope[RESPOND] = self._respond  # type: ignore[typeddict-unknown-key]
         self.scope[BODY] = self._whole_body  # type: ignore[typeddict-unknown-key]
         if 0 < len(self.pipeline) < _PIPELINE:
             # While reading is paused nobody notices that the client has gone.
             self.flow.resume_reading()
 
+    def _open_cycle_after_all(self) -> None:
+        """Open the cycle of a request that was thought to be answered directly."""
+        body, self.direct_body = self.direct_body, None
+        if body is not None:
+            self._open_cycle()
+            if body:
+                super().on_body(bytes(body))
+
     def on_body(self, body: bytes) -> None:
-        super().on_body(body)
         self.header_bytes = 0  # from here on a trailer's
+        gathered = self.direct_body
+        if gathered is None:
+            super().on_body(body)
+        else:
+            gathered += body
+            if len(gathered) > _SMALL_BODY:
+                self._open_cycle_after_all()
 
     def on_message_complete(self) -> None:
         if self.parser.should_upgrade():
             return
+        if self.direct_body is not None and self._begin_directly(self.direct_body):
+            self.direct_body = None
+            self.due = 0.0
+            return
+        self._open_cycle_after_all()
         super().on_message_complete()
         answered = self.cycle.response_complete
         self.due = self.loop.time() + self.timeouts.idle if answered else 0.0
         self._start()
+
+    def _begin_directly(self, body: bytearray) -> bool:
+        """Begin a request without a cycle of its own: making one, and its scope, is a tenth
+        of the work (measured). False where nothing has happened."""
+        scope: Any = self.scope
+        scope["method"] = self.parser.get_method().decode()
+        scope["path"] = PATH
+        scope[RESPOND] = self._respond
+        cycle = self.direct_cycle
+        if cycle is None:
+            cycle = self.direct_cycle = self._new_direct_cycle()
+        receive: Any = cycle.receive
+        if self.flow.write_paused or not begin(self.config.broker, scope, receive, body):
+            return False
+        cycle.scope = scope
+        cycle.keep_alive = (
+            self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
+        )
+        cycle.response_started = cycle.response_complete = False
+        self.cycle = self.running = cycle
+        return True
+
+    def _new_direct_cycle(self) -> RequestResponseCycle:
+        """For all requests of the connection that are begun without one: it has no more than
+        one of them at a time."""
+        cycle = RequestResponseCycle(
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=[],
+            message_event=asyncio.Event(),
+            expect_100_continue=False,
+            keep_alive=True,
+            on_response=self.on_response_complete,
+        )
+        cycle.more_body = False
+        return cycle
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         """Not yet: what is here of the request may turn out to be all of it."""
@@ -174,16 +246,12 @@ class Connection(HttpToolsProtocol):
         if cycle is None or app is None:
             return
         self.waiting = None
-        whole = not (cycle.more_body or cycle.disconnected or len(cycle.body) > _SMALL_BODY)
         scope: Any = cycle.scope
         receive: Any = cycle.receive
-        if not (whole and begin(self.config.broker, scope, receive, cycle.body, self._call)):
-            self._call(app)
-
-    def _call(self, app: Any) -> None:
-        """Make an ASGI call for the running request."""
-        assert self.running is not None
-        super()._start_asgi_task(self.running, app)
+        whole = not (cycle.more_body or cycle.disconnected or len(cycle.body) > _SMALL_BODY)
+        direct = whole and not self.flow.write_paused
+        if not (direct and begin(self.config.broker, scope, receive, cycle.body)):
+            super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
         """uvicorn's, with the sweep's deadline in place of a timer for every request."""
@@ -214,16 +282,20 @@ class Connection(HttpToolsProtocol):
         cycle = self.running
         if cycle is None or cycle.disconnected:
             return True
-        if self.flow.write_paused or not cycle.keep_alive or cycle.scope["method"] == "HEAD":
+        if self.flow.write_paused or cycle.scope["method"] == "HEAD":
             return False
         lines = [STATUS_LINE[status], self.config.default_lines(self.server_state)]
         for name, value in headers:
             lines += (name, b": ", value, b"\r\n")
+        if not cycle.keep_alive:
+            lines.append(b"connection: close\r\n")
         lines += (b"\r\n", body)
         self.transport.write(b"".join(lines))
         cycle.response_started = cycle.response_complete = True
         cycle.waiting_for_100_continue = False
         cycle.message_event.set()
+        if not cycle.keep_alive:
+            self.transport.close()
         cycle.on_response()
         return True
 

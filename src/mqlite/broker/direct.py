@@ -10,36 +10,33 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from typing import Final
 
 from mqlite import wire
 from mqlite.broker import queue_service
 from mqlite.broker.app import LOGGER, Answer, Broker, refusal
-from mqlite.broker.asgi import Receive, Scope, Send
+from mqlite.broker.asgi import Receive, Scope
 from mqlite.broker.call import Call
 from mqlite.broker.routes import ROUTES, Route
 from mqlite.embedded.gathering import Single
 from mqlite.engine.catalog import Queue
 
-Start = Callable[[Callable[[Scope, Receive, Send], Awaitable[None]]], None]
-"""Makes an ASGI call for the request after all."""
-
-_ROUTE: Final[Route] = ROUTES["/mqlite.v1.QueueService/Send"]
+PATH: Final = "/mqlite.v1.QueueService/Send"
+_ROUTE: Final[Route] = ROUTES[PATH]
 
 
-def begin(broker: Broker, scope: Scope, receive: Receive, body: bytearray, start: Start) -> bool:
-    """Begin a request that has arrived as a whole. False where nothing has happened, and it
-    needs an ASGI call. Called on the broker's event loop."""
-    if scope["path"] != _ROUTE.path or scope["method"] != "POST" or broker.stopping:
+def begin(broker: Broker, scope: Scope, receive: Receive, body: bytearray) -> bool:
+    """Begin a request that has arrived as a whole, and whose `Respond` can be used. False
+    where nothing has happened, and it needs an ASGI call. Called on the broker's loop."""
+    if scope["path"] != PATH or scope["method"] != "POST" or broker.stopping:
         return False
     if len(body) > broker.limits.request_bytes:
         return False
     call = Call(broker, scope, receive)
-    sending = DirectSend(call, start)
+    sending = DirectSend(call)
     begun = entered = False
     try:
-        rights = broker.auth.identify(_ROUTE.path, scope["headers"])
+        rights = broker.auth.identify(PATH, scope["headers"])
         if isinstance(rights, bytes) or _ROUTE.right not in rights:
             return False
         share = broker.budget.enter(settles=_ROUTE.settles, reads=_ROUTE.reads)
@@ -68,13 +65,12 @@ def _hand_over(call: Call, request: wire.SendRequest, sending: DirectSend) -> bo
 class DirectSend:
     """A send that was admitted, and waits for its number."""
 
-    __slots__ = ("_answered", "_call", "_start", "_started")
+    __slots__ = ("_answered", "_call", "_started")
 
-    def __init__(self, call: Call, start: Start) -> None:
+    def __init__(self, call: Call) -> None:
         self._started = time.perf_counter()
         self._answered = False
         self._call = call
-        self._start = start
 
     def done(self) -> bool:
         return self._answered
@@ -97,8 +93,7 @@ class DirectSend:
         call.admitted = self._started
         self._leave()
         try:
-            if not broker.respond(answer, call.scope):
-                self._start(lambda scope, receive, send: broker.send(answer, send))
+            broker.respond(answer, call.scope)
         except Exception:  # other senders are to be told theirs
             LOGGER.exception("could not answer")
-        broker.record(_ROUTE.path, answer, call, self._started)
+        broker.record(PATH, answer, call, self._started)

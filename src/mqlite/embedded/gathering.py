@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextvars import Context
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
@@ -57,7 +58,8 @@ class Single(msgspec.Struct):
 
 
 class Batch:
-    """Sends that wait for the end of the loop's present round."""
+    """Sends that wait for the end of the loop's present round; `task` is who sends them, once
+    it has begun."""
 
     def __init__(self) -> None:
         self.sends: list[Single] = []
@@ -101,20 +103,27 @@ class Gathering:
         if batch is None or batch.room <= 0 or batch.room_bytes < len(message.body):
             batch = self._batches[destination] = Batch()
             # Not in the first sender's context: that may hold a transaction or a deadline.
-            loop.call_soon(self._close, destination, batch, context=Context())
+            task = loop.create_task(self._send(destination, batch), context=Context())
+            self._tasks.add(task)
+            task.add_done_callback(partial(self._ended, destination, batch))
         batch.sends.append(single)
         batch.room -= 1 if routes is None else max(len(routes.accepted), 1)
         batch.room_bytes -= len(message.body)
         return batch
 
+    def _ended(self, destination: Destination, batch: Batch, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():  # by somebody who cancels every task, before it began
+            self._close(destination, batch)
+            _tell(batch.sends, asyncio.CancelledError())
+
     def _close(self, destination: Destination, batch: Batch) -> None:
         if self._batches.get(destination) is batch:
             del self._batches[destination]
-        batch.task = destination.loop.create_task(self._send(destination, batch))
-        self._tasks.add(batch.task)
-        batch.task.add_done_callback(self._tasks.discard)
 
     async def _send(self, destination: Destination, batch: Batch) -> None:
+        self._close(destination, batch)
+        batch.task = asyncio.current_task()
         try:
             await self._run(destination, batch.sends)
         except BaseException as error:
