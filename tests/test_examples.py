@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -19,10 +18,10 @@ from typing import Any
 import pytest
 
 import mqlite
+from patience import PATIENCE_S, eventually
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 OUTBOX = "refused: nobody orders nothing\nordered book\nordered pen\norders: 2\n"
-PATIENCE = 30.0
 TESTED = {
     "embedded.py": "welcome to ada@example.com\nfailed: 'nobody' is not an address\nfor later: 1\n",
     "outbox_sqlite3.py": OUTBOX,
@@ -72,7 +71,7 @@ def test_every_example_is_run() -> None:
 @pytest.mark.parametrize("name", TESTED)
 def test_programs(name: str) -> None:
     command = [sys.executable, "-W", "error", str(EXAMPLES / name)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout == TESTED[name]
 
@@ -93,7 +92,7 @@ def test_the_remote_consumer(mq: mqlite.Embedded, start: Start) -> None:
         until_said(process, "order 1: 500 cents")
         until_said(process, "order 3: 7 cents")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(PATIENCE_S) == 0
         [letter] = mq.peek("orders")
         assert letter.dead_letter_description == "0 cents"
 
@@ -111,7 +110,7 @@ def test_the_typed_worker(mq: mqlite.Embedded, start: Start, tmp_path: Path) -> 
         assert line, said
         said += line
     process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE) == 0
+    assert process.wait(PATIENCE_S) == 0
     with mqlite.open(tmp_path / "mq.db") as again:
         [letter] = again.peek("orders")
     assert letter.dead_letter_reason == "InvalidPayload"
@@ -121,7 +120,7 @@ def test_the_typed_worker(mq: mqlite.Embedded, start: Start, tmp_path: Path) -> 
 def fetched(url: str, data: bytes | None = None, token: str = "") -> Any:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     request = urllib.request.Request(url, data, headers)
-    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
         return json.load(answer)
 
 
@@ -143,20 +142,13 @@ def test_the_fastapi_mount(start: Start, tmp_path: Path) -> None:
             return None
         return got
 
-    wait_for(lambda: orders() == [])
+    eventually(lambda: orders() == [])
     assert fetched(f"{url}/orders?article=book", b"") == {"seq_number": 1}
-    wait_for(lambda: orders() == ["book"])
+    eventually(lambda: orders() == ["book"])
     stats = fetched(f"{url}/queue/mqlite.v1.QueueService/Stats", b'{"queue":"orders"}', "mqk_shop")
     assert stats["queue"] == "orders"
     process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE) in (0, -signal.SIGTERM)
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < give_up, "it never happened"
-        time.sleep(0.05)
+    assert process.wait(PATIENCE_S) in (0, -signal.SIGTERM)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
@@ -165,7 +157,7 @@ def test_curl(mq: mqlite.Embedded) -> None:
         environment = os.environ | {"MQLITE_ENDPOINT": url, "MQLITE_TOKEN": "mqk_x"}
         command = ["sh", str(EXAMPLES / "curl.sh")]
         ran = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=PATIENCE
+            command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S
         )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "\nhello from curl\n" in ran.stdout

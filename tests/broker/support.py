@@ -6,15 +6,14 @@ import base64
 import http.client
 import json
 import socket
-import time
-from collections.abc import Callable
 from contextlib import closing
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from patience import PATIENCE_S
+
 TOKEN = "mqk_test"
 TOKENS = (TOKEN, "another")
-PATIENCE_SECONDS = 60.0
 
 
 class Reply(NamedTuple):
@@ -43,7 +42,7 @@ class Api:
         method: str,
         path: str,
         body: bytes | str | None = None,
-        headers: dict[str, str] | None = None,
+        headers: dict[str, str] | http.client.HTTPMessage | None = None,
     ) -> Reply:
         sent = self.headers if headers is None else headers
         with closing(http.client.HTTPConnection(*address(self.url), timeout=30)) as connection:
@@ -110,7 +109,7 @@ def address(url: str) -> tuple[str, int]:
 
 
 def connect(url: str) -> socket.socket:
-    return socket.create_connection(address(url), timeout=PATIENCE_SECONDS)
+    return socket.create_connection(address(url), timeout=PATIENCE_S)
 
 
 def read_all(connection: socket.socket) -> bytes:
@@ -139,11 +138,3 @@ def post_bytes(operation: str, body: bytes, *more: str, token: str = TOKEN) -> b
     if not any(line.lower().startswith("transfer-encoding") for line in more):
         lines.append(f"Content-Length: {len(body)}")
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
-
-
-def eventually(happened: Callable[[], bool]) -> None:
-    """Wait for what another thread is about to do."""
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not happened():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.002)

@@ -16,12 +16,13 @@ import pytest
 
 import mqlite
 from broker.keying import ADMIN, AUTH, MONITOR, QUEUE, create, status
-from broker.support import PATIENCE_SECONDS, TOKEN, TOKENS, Api, Reply, eventually
+from broker.support import TOKEN, TOKENS, Api, Reply
 from mqlite.broker.serve import asgi, serving
 from mqlite.clock import ManualClock
 from mqlite.embedded import Embedded
 from mqlite.errors import InvalidArgument, Unavailable
 from mqlite.keys import generate_token
+from patience import PATIENCE_S, eventually
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -81,7 +82,7 @@ def test_a_poll_that_was_let_in_may_finish_and_settling_needs_a_key(
     eventually(lambda: waiters.waiting(1) == 1)
     any_mq.revoke_key(made.key.id)
     any_mq.send("q", "x")
-    poll.join(PATIENCE_SECONDS)
+    poll.join(PATIENCE_S)
     [message] = received
     lease = {key: message[key] for key in ("seq_number", "lock_token")}
     for verb in ("Renew", "Complete"):

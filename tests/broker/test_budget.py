@@ -6,12 +6,13 @@ from contextlib import ExitStack
 
 import pytest
 
-from broker.support import TOKEN, Api, connect, eventually, post_bytes
+from broker.support import TOKEN, Api, connect, post_bytes
 from mqlite.broker.budget import Budget
 from mqlite.broker.limits import Limits
 from mqlite.broker.serve import serving
 from mqlite.embedded import Embedded
 from mqlite.errors import Unavailable
+from patience import eventually
 
 UNFINISHED = post_bytes("Send", b" " * 500)[:-1]
 

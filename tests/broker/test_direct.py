@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from broker.support import Api, connect, eventually, exchange, post_bytes, read_all
+from broker.support import Api, connect, exchange, post_bytes, read_all
 from mqlite.broker.app import Broker
 from mqlite.broker.limits import Limits
 from mqlite.broker.serve import serving
 from mqlite.embedded import Embedded
+from patience import eventually
 
 CLOSE = "Connection: close"
 GOOD = {"queue": "q", "messages": [{"body": "YQ==", "properties": {"a": "b"}}]}

@@ -7,20 +7,12 @@ import socket
 
 import pytest
 
-from broker.support import (
-    TOKEN,
-    Api,
-    address,
-    connect,
-    eventually,
-    exchange,
-    post_bytes,
-    read_all,
-)
+from broker.support import TOKEN, Api, address, connect, exchange, post_bytes, read_all
 from mqlite.broker.connection import MAX_HEADER_BYTES, Connection
 from mqlite.broker.limits import Timeouts
 from mqlite.broker.serve import serving
 from mqlite.embedded import Embedded
+from patience import eventually
 
 BODY = b'{"queue":"q","messages":[{}]}'
 CHUNKED = "Transfer-Encoding: chunked"

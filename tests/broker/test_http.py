@@ -6,11 +6,12 @@ import json
 
 import pytest
 
-from broker.support import TOKEN, Api, connect, eventually, exchange, path_of, post_bytes, read_all
+from broker.support import TOKEN, Api, connect, exchange, path_of, post_bytes, read_all
 from mqlite.broker.connection import MAX_HEADER_BYTES
 from mqlite.broker.limits import Limits, Timeouts
 from mqlite.broker.serve import serving
 from mqlite.embedded import Embedded
+from patience import eventually
 
 MIB = 1024 * 1024
 STATS = post_bytes("Stats", b'{"queue":"q"}')

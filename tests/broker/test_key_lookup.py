@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from broker.keying import ADMIN, QUEUE, create, status
-from broker.support import PATIENCE_SECONDS, TOKEN, TOKENS, Api
+from broker.support import TOKEN, TOKENS, Api
 from mqlite.broker.managed import ManagedKeys
 from mqlite.broker.rights import ADMINISTRATOR, rights_of
 from mqlite.broker.serve import serving
@@ -22,6 +22,7 @@ from mqlite.embedded import Embedded
 from mqlite.engine import keys
 from mqlite.errors import Unauthenticated, Unavailable
 from mqlite.keys import generate_token
+from patience import PATIENCE_S
 
 
 def test_one_lookup_for_a_request_and_none_for_what_is_configured_or_no_key(
@@ -77,7 +78,7 @@ def looked_up(slow: Any) -> Callable[[str], asyncio.Task[Any]]:
 
 async def begun(slow: Slow) -> None:
     """Until the first lookup has begun, and every task that was started has asked."""
-    give_up = monotonic() + PATIENCE_SECONDS
+    give_up = monotonic() + PATIENCE_S
     while not slow.lookups:
         assert monotonic() < give_up, "it never happened"
         await asyncio.sleep(0.001)
@@ -172,13 +173,13 @@ def test_a_lookup_waits_neither_for_the_writer_nor_behind_a_scan(
 
     def scan(_: sqlite3.Connection) -> None:
         blocked.set()
-        go_on.wait(PATIENCE_SECONDS)
+        go_on.wait(PATIENCE_S)
 
     with serving(file_mq, tokens=TOKENS) as url, file_mq.transaction() as tx:
         tx.execute("CREATE TABLE mine (x)")
-        scanning = threading.Thread(target=reader.look, args=(scan, monotonic() + PATIENCE_SECONDS))
+        scanning = threading.Thread(target=reader.look, args=(scan, monotonic() + PATIENCE_S))
         scanning.start()
-        assert blocked.wait(PATIENCE_SECONDS)
+        assert blocked.wait(PATIENCE_S)
         try:
             assert status(url, token, f"{QUEUE}Stats") == 403
             assert status(url, generate_token()) == 401

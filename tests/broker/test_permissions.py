@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from http.client import HTTPMessage
 from typing import Any, Final
 
 import pytest
@@ -78,11 +79,14 @@ def needed(path: str) -> str:
     return permission
 
 
-def credentials(mq: Embedded, clock: ManualClock) -> dict[str, list[tuple[str, str]]]:
-    """The header lines of each kind of credential."""
+def credentials(mq: Embedded, clock: ManualClock) -> dict[str, HTTPMessage]:
+    """The headers of each kind of credential."""
 
-    def lines(*values: str) -> list[tuple[str, str]]:
-        return [("Authorization", value) for value in values]
+    def lines(*values: str) -> HTTPMessage:
+        headers = HTTPMessage()
+        for value in values:
+            headers.add_header("Authorization", value)
+        return headers
 
     expired = [create(mq, *them, expires_at="1s") for them in (("send", "listen"), ("manage",))]
     clock.advance(1000)
@@ -92,7 +96,7 @@ def credentials(mq: Embedded, clock: ManualClock) -> dict[str, list[tuple[str, s
     send, listen = create(mq, "send").token, create(mq, "listen").token
     both, manage = create(mq, "send", "listen").token, create(mq, "manage").token
     return {
-        "no token": [],
+        "no token": lines(),
         "an empty header": lines(""),
         "a wrong token": lines("Bearer mqk_wrong"),
         "an unknown key": lines(f"Bearer {generate_token()}"),
@@ -119,14 +123,14 @@ def credentials(mq: Embedded, clock: ManualClock) -> dict[str, list[tuple[str, s
 class Gate:
     """A broker, and a request with any of the credentials."""
 
-    def __init__(self, url: str, known: dict[str, list[tuple[str, str]]]) -> None:
+    def __init__(self, url: str, known: dict[str, HTTPMessage]) -> None:
         self.api = Api(url)
         self.known = known
 
     def answer(
         self, credential: str, path: str, method: str = "POST", body: bytes = b"{}"
     ) -> Reply:
-        return self.api.request(method, path, body, _Lines(self.known[credential]))
+        return self.api.request(method, path, body, self.known[credential])
 
     def outcome(self, credential: str, path: str, method: str = "POST") -> str | int:
         """The code of a refusal of the credential; `let in`; else the status."""
@@ -134,17 +138,6 @@ class Gate:
         if reply.status in (401, 403):
             return reply.code
         return "let in" if path in ROUTES else reply.status
-
-
-class _Lines(dict[str, str]):
-    """Header lines, of which one may be there twice."""
-
-    def __init__(self, lines: list[tuple[str, str]]) -> None:
-        super().__init__(lines)
-        self._lines = lines
-
-    def items(self) -> Any:
-        return self._lines
 
 
 @pytest.fixture(scope="module")

@@ -7,19 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import mqlite
-from broker.support import (
-    PATIENCE_SECONDS,
-    TOKEN,
-    Api,
-    connect,
-    eventually,
-    post_bytes,
-    read_all,
-)
+from broker.support import TOKEN, Api, connect, post_bytes, read_all
 from mqlite.broker.limits import Limits
 from mqlite.broker.serve import serving
 from mqlite.clock import ManualClock
 from mqlite.embedded import Embedded
+from patience import PATIENCE_S, eventually
 
 POLL = b'{"queue":"q","wait_time_ms":20000}'
 
@@ -33,7 +26,7 @@ class InThread:
         self._thread.start()
 
     def result(self) -> Any:
-        self._thread.join(PATIENCE_SECONDS)
+        self._thread.join(PATIENCE_S)
         assert self._results, "no result came"
         return self._results[0]
 

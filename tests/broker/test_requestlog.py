@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.support import PATIENCE_SECONDS, TOKEN, Api
+from broker.support import TOKEN, Api
 from mqlite.broker.requestlog import (
     LOGGER,
     LineFormatter,
@@ -16,6 +16,7 @@ from mqlite.broker.requestlog import (
     RequestRecord,
     duration_text,
 )
+from patience import PATIENCE_S
 
 
 class Collector(logging.Handler):
@@ -31,7 +32,7 @@ class Collector(logging.Handler):
             self._records.put(one)
 
     def next(self) -> RequestRecord:
-        return self._records.get(timeout=PATIENCE_SECONDS)
+        return self._records.get(timeout=PATIENCE_S)
 
 
 @pytest.fixture

@@ -13,12 +13,13 @@ from contextlib import suppress
 import pytest
 
 from broker.keying import create
-from broker.support import TOKEN, TOKENS, Api, connect, eventually, exchange, post_bytes
+from broker.support import TOKEN, TOKENS, Api, connect, exchange, post_bytes
 from mqlite.broker import serve
 from mqlite.broker.app import Broker
 from mqlite.broker.limits import Limits
 from mqlite.broker.requestlog import RequestLog
 from mqlite.embedded import Embedded
+from patience import eventually
 
 THREADS = 8
 CONNECTIONS = 25

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import threading
 from collections.abc import Callable
 from http.client import HTTPConnection
@@ -16,8 +15,9 @@ import mqlite
 from client import stub
 from client.conftest import Connect
 from client.peer import STATS, Peer, scripted
-from contract.ways import eventually, start
+from forking import forks
 from mqlite.errors import Closed, MqliteError, OutcomeUnknown
+from patience import eventually, start
 
 
 class Stalled:
@@ -120,8 +120,7 @@ def test_closing_breaks_off_a_long_poll_that_is_still_connecting(
 
 
 @pytest.mark.parametrize("kind", ["sync"])
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="forking with threads warns")
+@forks
 def test_a_forked_child_has_connections_of_its_own(connect: Connect) -> None:
     def script(peer: Peer) -> None:
         parent = peer.serve(STATS)
@@ -145,8 +144,7 @@ def test_a_forked_child_has_connections_of_its_own(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sync"])
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="forking with threads warns")
+@forks
 def test_a_fork_does_not_inherit_what_other_threads_hold(connect: Connect) -> None:
     stalled = Stalled({"messages": []})
     with stub.serving(stalled) as broker:

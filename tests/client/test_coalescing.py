@@ -16,7 +16,6 @@ import pytest
 import mqlite
 from client import stub
 from client.peer import SENT, Peer, answer, scripted
-from contract.ways import eventually
 from mqlite.client import coalescing
 from mqlite.errors import (
     Closed,
@@ -29,6 +28,7 @@ from mqlite.errors import (
     OutcomeUnknown,
     Unavailable,
 )
+from patience import eventually
 
 Work = Callable[[mqlite.AsyncClient], Coroutine[Any, Any, Any]]
 LATER = datetime(2100, 1, 1, tzinfo=UTC)

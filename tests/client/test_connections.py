@@ -10,10 +10,10 @@ import pytest
 
 from client.conftest import Connect
 from client.peer import NOTHING, OK, SENT, STATS, Peer, answer, reset, scripted
-from contract.ways import start
 from mqlite.api import MQ
 from mqlite.client import discipline
 from mqlite.errors import MessageTooLarge, MqliteError, OutcomeUnknown, Unavailable
+from patience import start
 
 Calls = Callable[[MQ], object]
 

@@ -10,9 +10,10 @@ import pytest
 
 import mqlite
 from contract.looks import bodies, counts, one
-from contract.ways import World, eventually, result, start
+from contract.ways import World
 from mqlite.api import MQ, AsyncMQ
 from mqlite.clock import ManualClock
+from patience import eventually, start
 
 IN_PROCESS = pytest.mark.parametrize("way", ["sync", "async"])
 SYNC = pytest.mark.parametrize("way", ["sync"])
@@ -242,5 +243,5 @@ def test_one_queue_serves_several_event_loops(world: World) -> None:
         await message.complete()
         return message.body
 
-    assert [result(start(asyncio.run, work())) for _ in range(3)] == [b"a"] * 3
+    assert [start(asyncio.run, work()).result() for _ in range(3)] == [b"a"] * 3
     assert counts(mq, "q") == {}

@@ -6,8 +6,9 @@ import pytest
 
 import mqlite
 from contract.looks import DAY, HOUR, SECOND, bodies, counts, dead_letter, one, peeked, seqs
-from contract.ways import World, eventually, result, start
+from contract.ways import World
 from mqlite.api import MQ
+from patience import eventually, start
 
 
 def test_a_redriven_message_can_be_received_again(mq: MQ) -> None:
@@ -225,7 +226,7 @@ def test_a_rate_spreads_a_redrive_over_time(world: World) -> None:
         eventually(lambda: world.clock.waiting == 1)
         assert counts(mq, "q") == {"active": moved, "dead_lettered": 5 - moved}
         world.clock.advance(SECOND)
-    assert result(redriving).count == 5
+    assert redriving.result().count == 5
     assert counts(mq, "q") == {"active": 5}
 
 
@@ -237,7 +238,7 @@ def test_a_redrive_moves_only_what_was_dead_when_it_began(world: World) -> None:
     eventually(lambda: world.clock.waiting == 1)
     one(mq, "q").reject()
     world.clock.advance(SECOND)
-    moved = result(redriving)
+    moved = redriving.result()
     assert (moved.count, moved.complete) == (2, True)
     assert counts(mq, "q") == {"active": 1, "dead_lettered": 1}
 
@@ -251,7 +252,7 @@ def test_a_redrive_does_not_touch_what_is_no_longer_dead(world: World) -> None:
     assert mq.redrive("q").count == 1
     held = mq.receive("q", max_messages=2)
     world.clock.advance(SECOND)
-    assert result(slow).count == 1
+    assert slow.result().count == 1
     assert [slot.ok for slot in mq.complete_batch("q", held)] == [True, True]
 
 
@@ -262,9 +263,9 @@ def test_closing_cuts_a_slow_redrive_short_with_what_was_done(world: World) -> N
     slow = start(mq.redrive, "q", rate_per_second=1)
     eventually(lambda: world.clock.waiting == 1)
     closing = start(world.core.close)
-    moved = result(slow)
+    moved = slow.result()
     assert (moved.count, moved.complete) == (1, False)
-    result(closing)
+    closing.result()
     assert counts(world.reopen(), "q") == {"active": 1, "dead_lettered": 2}
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
@@ -64,3 +66,37 @@ def test_the_queue_goes_on_when_somebody_cancels_every_task() -> None:
     *ended, after = asyncio.run(send())
     assert all(isinstance(each, asyncio.CancelledError) for each in ended)
     assert after == 2
+
+
+def without_context(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any]) -> Any:
+    """A task factory from before Python 3.11."""
+    return asyncio.Task(work, loop=loop)
+
+
+TASK_FACTORIES: list[Any] = [without_context]
+if sys.version_info >= (3, 12):
+    TASK_FACTORIES.append(asyncio.eager_task_factory)
+
+
+@pytest.mark.parametrize("factory", TASK_FACTORIES)
+def test_a_loop_that_makes_tasks_in_its_own_way(
+    factory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operations = 0
+    run_async = Core.run_async
+
+    async def count(core: Core, *arguments: Any) -> object:
+        nonlocal operations
+        operations += 1
+        return await run_async(core, *arguments)
+
+    async def send() -> list[int]:
+        async with await mqlite.open_async(":memory:") as mq:
+            await mq.create_queue("q")
+            await mq.send("q", b"the name is known now")
+            asyncio.get_running_loop().set_task_factory(factory)
+            monkeypatch.setattr(Core, "run_async", count)
+            return await asyncio.gather(*[mq.send("q", b"x") for _ in range(SENDERS)])
+
+    assert asyncio.run(send()) == list(range(2, SENDERS + 2))
+    assert operations == 1

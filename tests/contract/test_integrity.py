@@ -13,10 +13,11 @@ import pytest
 
 import mqlite
 from contract.looks import SECOND, bodies, counts, one
-from contract.ways import World, start, together
+from contract.ways import World, together
 from mqlite import OutMessage
 from mqlite.api import MQ
 from mqlite.messages import Message
+from patience import start
 
 MIB = 1024 * 1024
 

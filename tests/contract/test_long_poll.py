@@ -9,10 +9,11 @@ import pytest
 
 import mqlite
 from contract.looks import HOUR, SECOND, bodies, counts, dead_letter, one
-from contract.ways import World, eventually, result, start
+from contract.ways import World
 from mqlite import OutMessage
 from mqlite.api import MQ
 from mqlite.messages import Message
+from patience import eventually, start
 
 Poll = Future[list[Message]]
 Act = Callable[[World, MQ], object]
@@ -36,7 +37,7 @@ def test_a_send_wakes_a_waiting_receiver(world: World) -> None:
     world.mq.create_queue("q")
     polling = poll(world)
     world.mq.send("q", b"a")
-    assert bodies(result(polling)) == [b"a"]
+    assert bodies(polling.result()) == [b"a"]
     assert world.waiting("q") == 0
 
 
@@ -47,7 +48,7 @@ def test_a_poll_ends_empty_at_its_deadline(world: World) -> None:
     assert world.waiting("q") == 1
     assert not polling.done()
     world.clock.advance(1)
-    assert result(polling) == []
+    assert polling.result() == []
     assert world.waiting("q") == 0
 
 
@@ -60,7 +61,7 @@ def test_a_poll_may_take_and_delete(world: World) -> None:
     world.mq.create_queue("q")
     polling = poll(world, mode="receive_and_delete", max_messages=5)
     world.mq.send_batch("q", [b"a", b"b"])
-    assert bodies(result(polling)) == [b"a", b"b"]
+    assert bodies(polling.result()) == [b"a", b"b"]
     assert world.mq.stats("q").total == 0
 
 
@@ -68,7 +69,7 @@ def test_a_poll_under_an_attempt_id_is_replayed(world: World) -> None:
     world.mq.create_queue("q")
     polling = poll(world, attempt_id="x")
     world.mq.send_batch("q", [b"a", b"b"])
-    [message] = result(polling)
+    [message] = polling.result()
     assert one(world.mq, "q", attempt_id="x", wait="20s").lease == message.lease
 
 
@@ -77,7 +78,7 @@ def test_an_exhausted_replay_does_not_wait(world: World) -> None:
     world.mq.send("q", b"a")
     one(world.mq, "q", attempt_id="x").complete()
     again = start(world.mq.receive, "q", attempt_id="x", wait="20s")
-    assert result(again) == []
+    assert again.result() == []
 
 
 LEAVING: dict[str, Callable[[World, Message], object]] = {
@@ -99,7 +100,7 @@ def test_a_receiver_behind_a_head_is_woken_when_the_head_leaves(world: World, le
     head = one(mq, "q")
     polling = poll(world)
     LEAVING[leaving](world, head)
-    assert bodies(result(polling)) == [b"follower"]
+    assert bodies(polling.result()) == [b"follower"]
 
 
 def test_a_receiver_behind_a_cancelled_head_is_woken(world: World) -> None:
@@ -109,7 +110,7 @@ def test_a_receiver_behind_a_cancelled_head_is_woken(world: World) -> None:
     mq.send("q", b"follower")
     polling = poll(world)
     mq.cancel("q", head)
-    assert bodies(result(polling)) == [b"follower"]
+    assert bodies(polling.result()) == [b"follower"]
 
 
 def test_a_receiver_behind_a_head_is_woken_when_the_head_is_taken_and_deleted(
@@ -121,8 +122,8 @@ def test_a_receiver_behind_a_head_is_woken_when_the_head_is_taken_and_deleted(
     held = one(mq, "q")
     first, second = poll(world, mode="receive_and_delete"), poll(world)
     held.abandon()
-    assert bodies(result(first)) == [b"head"]
-    assert bodies(result(second)) == [b"follower"]
+    assert bodies(first.result()) == [b"head"]
+    assert bodies(second.result()) == [b"follower"]
 
 
 READY: dict[str, tuple[Act, Act]] = {
@@ -163,7 +164,7 @@ def test_a_message_that_becomes_ready_wakes_a_receiver(world: World, cause: str)
     before(world, mq)
     polling = poll(world)
     act(world, mq)
-    assert bodies(result(polling)) == [b"a"]
+    assert bodies(polling.result()) == [b"a"]
 
 
 def test_reordering_wakes_receivers_of_what_it_frees(world: World) -> None:
@@ -173,7 +174,7 @@ def test_reordering_wakes_receivers_of_what_it_frees(world: World) -> None:
     one(mq, "q")
     polls = [poll(world), poll(world)]
     mq.create_queue("q", ordering_mode="standard")
-    assert sorted(bodies(result(p)) for p in polls) == [[b"2"], [b"3"]]
+    assert sorted(bodies(p.result()) for p in polls) == [[b"2"], [b"3"]]
 
 
 def test_receivers_are_served_in_the_order_they_came(world: World) -> None:
@@ -181,7 +182,7 @@ def test_receivers_are_served_in_the_order_they_came(world: World) -> None:
     polls = [poll(world) for _ in range(4)]
     for number, polling in enumerate(polls):
         world.mq.send("q", b"%d" % number)
-        assert bodies(result(polling)) == [b"%d" % number]
+        assert bodies(polling.result()) == [b"%d" % number]
         world.until_waiting("q", len(polls) - number - 1)
 
 
@@ -194,7 +195,7 @@ def test_as_many_are_woken_as_messages_became_ready(world: World) -> None:
         world.until_waiting("q", 2)
     assert woken[0] == 3
     served = [p for p in polls if p.done()]
-    assert sorted(result(p)[0].body for p in served) == [b"1", b"2", b"3"]
+    assert sorted(p.result()[0].body for p in served) == [b"1", b"2", b"3"]
 
 
 def test_a_claim_that_takes_the_last_ready_message_wakes_nobody(world: World) -> None:
@@ -276,7 +277,7 @@ def test_a_claim_that_leaves_ready_messages_wakes_the_next(world: World) -> None
     mq.send_batch("q", [b"1", b"2"])
     polls = [poll(world), poll(world)]
     mq.resume_queue("q")
-    assert sorted(bodies(result(p)) for p in polls) == [[b"1"], [b"2"]]
+    assert sorted(bodies(p.result()) for p in polls) == [[b"1"], [b"2"]]
 
 
 def test_deleting_the_queue_ends_its_polls(world: World) -> None:
@@ -285,7 +286,7 @@ def test_deleting_the_queue_ends_its_polls(world: World) -> None:
     world.mq.delete_queue("q")
     for polling in polls:
         with pytest.raises(mqlite.NotFound):
-            result(polling)
+            polling.result()
 
 
 def test_a_poll_does_not_pass_over_to_a_new_queue_of_the_same_name(world: World) -> None:
@@ -293,7 +294,7 @@ def test_a_poll_does_not_pass_over_to_a_new_queue_of_the_same_name(world: World)
     polling = poll(world)
     world.mq.delete_queue("q")
     with pytest.raises(mqlite.NotFound):
-        result(polling)
+        polling.result()
     world.mq.create_queue("q")
     world.mq.send("q", b"a")
     assert counts(world.mq, "q") == {"active": 1}
@@ -302,13 +303,13 @@ def test_a_poll_does_not_pass_over_to_a_new_queue_of_the_same_name(world: World)
 def test_closing_ends_the_polls(world: World) -> None:
     world.mq.create_queue("q")
     polls = [poll(world) for _ in range(4)]
-    result(start(world.core.close))
+    start(world.core.close).result()
     for polling in polls:
         if world.way.startswith("http"):
-            assert result(polling) == []
+            assert polling.result() == []
         else:
             with pytest.raises(mqlite.Closed):
-                result(polling)
+                polling.result()
 
 
 def test_many_receivers_each_get_their_own_message(world: World) -> None:
@@ -316,7 +317,7 @@ def test_many_receivers_each_get_their_own_message(world: World) -> None:
     polls = [poll(world) for _ in range(20)]
     for number in range(20):
         world.mq.send("q", b"%d" % number)
-    received = [result(p)[0].body for p in polls]
+    received = [p.result()[0].body for p in polls]
     assert sorted(received, key=int) == [b"%d" % n for n in range(20)]
 
 
@@ -324,7 +325,7 @@ def test_a_poll_on_a_backing_queue_is_woken_by_a_publish(world: World) -> None:
     world.mq.subscribe("t", "s")
     polling = poll(world, "s")
     world.mq.send("t", b"a")
-    assert bodies(result(polling)) == [b"a"]
+    assert bodies(polling.result()) == [b"a"]
 
 
 def test_a_scheduled_message_wakes_when_it_falls_due(world: World) -> None:
@@ -332,4 +333,4 @@ def test_a_scheduled_message_wakes_when_it_falls_due(world: World) -> None:
     world.mq.send("q", b"a", at=world.at(5 * SECOND))
     polling = poll(world)
     world.later(5 * SECOND)
-    assert bodies(result(polling)) == [b"a"]
+    assert bodies(polling.result()) == [b"a"]

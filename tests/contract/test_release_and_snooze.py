@@ -7,8 +7,9 @@ import pytest
 
 import mqlite
 from contract.looks import SECOND, bodies, counts, one, peeked
-from contract.ways import World, result, start
+from contract.ways import World
 from mqlite.api import MQ
+from patience import start
 
 RETRIES = {"retry_initial_delay": "5s", "retry_multiplier": 2.0}
 
@@ -89,7 +90,7 @@ def test_a_release_wakes_one_receiver(world: World, queue: str) -> None:
     with world.wakes(queue) as woken:
         message.release()
     assert woken == [1]
-    assert bodies(result(waiting)) == [b"a"]
+    assert bodies(waiting.result()) == [b"a"]
 
 
 def test_a_release_behind_its_line_wakes_nobody(mq: MQ, world: World) -> None:

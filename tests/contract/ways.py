@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager
@@ -28,13 +27,12 @@ from mqlite.messages import AsyncMessage, Message
 from mqlite.model import RenewResult
 from mqlite.stores.names import NoNames
 from mqlite.stores.sqlite.runner import Runner
+from patience import PATIENCE_S, eventually, start
 
 T = TypeVar("T")
 
 WAYS = ("sync", "async", "http", "http_async")
 TOKEN = "contract-token"
-PATIENCE = 60.0
-"""Seconds after which something that must happen counts as not happening."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -116,43 +114,16 @@ class World:
         return int(self.rows(sql, queue)[0][0])
 
 
-def eventually(condition: Callable[[], bool]) -> None:
-    """Wait for what another thread is about to do."""
-    give_up = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > give_up:
-            raise AssertionError("it never happened")
-        time.sleep(0.001)
-
-
-def start(function: Callable[..., T], *args: Any, **kwargs: Any) -> Future[T]:
-    """Run a call in a thread of its own."""
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(function(*args, **kwargs))
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return future
-
-
-def result(future: Future[T]) -> T:
-    return future.result(PATIENCE)
-
-
 def together(count: int, work: Callable[[int], T]) -> list[T]:
     """Run `work(0)` to `work(count - 1)` in threads that start at the same moment."""
     barrier = threading.Barrier(count)
 
     def run(index: int) -> T:
-        barrier.wait(PATIENCE)
+        barrier.wait(PATIENCE_S)
         return work(index)
 
     futures = [start(run, index) for index in range(count)]
-    return [future.result(60) for future in futures]
+    return [future.result() for future in futures]
 
 
 Opened = Iterator[tuple[MQ, Any, Callable[[], MQ]]]

@@ -11,8 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from patience import PATIENCE_S
+
 CHILD: Final = Path(__file__).with_name("child.py")
-PATIENCE_S: Final = 60.0
 
 Fact = list[Any]
 

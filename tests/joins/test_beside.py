@@ -13,8 +13,8 @@ from time import monotonic, sleep
 import pytest
 
 import mqlite
+from patience import start
 
-from .helpers import Running
 from .modes import Caller, alchemy_caller, django_caller, session_caller, sqlite3_caller
 
 SENDERS = 256
@@ -63,12 +63,12 @@ def beside(path: Path, callers: Sequence[partial[Caller]], *, least: int, pause:
     """Let callers write for some seconds, and each at least that often: one that gets no turn
     is told "database is locked", which is raised."""
     stop, started = threading.Event(), threading.Event()
-    sending = Running(lambda: asyncio.run(saturate(path, stop, started)))
+    sending = start(lambda: asyncio.run(saturate(path, stop, started)))
     try:
         assert started.wait(20)
         until = monotonic() + SECONDS
         for writer in [
-            Running(partial(write, connect, path, until, least, pause)) for connect in callers
+            start(partial(write, connect, path, until, least, pause)) for connect in callers
         ]:
             writer.result()
     finally:

@@ -12,8 +12,9 @@ import pytest
 
 import mqlite
 from mqlite.stores import effects
+from patience import eventually, start
 
-from .helpers import Running, bodies, noticed, until, waiting_receiver
+from .helpers import bodies, noticed, waiting_receiver
 from .modes import Caller
 
 
@@ -147,8 +148,8 @@ def test_a_join_inside_the_queues_own_transaction_is_refused(
 def test_closing_does_not_wait_for_a_callers_transaction(mq: mqlite.Embedded, path: Path) -> None:
     with closing(sqlite3.connect(path, check_same_thread=False)) as connection:
         mq.join(connection).send("q", b"late")
-        closing_it = Running(mq.close)
-        until(lambda: mq.core.closing)
+        closing_it = start(mq.close)
+        eventually(lambda: mq.core.closing)
         closing_it.result()
         connection.commit()
     with mqlite.open(path) as again:

@@ -13,8 +13,9 @@ import pytest
 
 import mqlite
 from mqlite.engine import doctor
+from patience import eventually, start
 
-from .helpers import Running, bodies, until, waiting_receiver
+from .helpers import bodies, waiting_receiver
 
 HERE = Path(__file__).parent
 LIBRARIES = (
@@ -37,7 +38,7 @@ class Process:
         self._popen = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        self._reading = Running(self._popen.communicate)
+        self._reading = start(self._popen.communicate)
 
     @property
     def running(self) -> bool:
@@ -55,8 +56,7 @@ class Process:
 
     def result(self) -> list[int]:
         """The numbers it printed. It must have ended by itself."""
-        self._reading.thread.join(120)
-        out, err = self._reading.result()
+        out, err = self._reading.result(120)
         assert self._popen.returncode == 0, err
         return [int(line) for line in out.split()]
 
@@ -117,7 +117,7 @@ def test_orders_and_messages_match_through_crashes_of_the_owner(
             owner.must_run()
             return len(numbers(database, "consumed")) >= enough
 
-        until(goes_on, within_s=120)
+        eventually(goes_on, within_s=120)
         owner.kill()
         crashes += 1
     told = [number for sender in senders for number in sender.result()]

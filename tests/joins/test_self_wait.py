@@ -14,8 +14,9 @@ import pytest
 
 import mqlite
 from mqlite.stores import callers
+from patience import eventually, start
 
-from .helpers import Running, bodies, until
+from .helpers import bodies
 from .modes import MODES, Caller, alchemy_caller, django_caller
 
 HELD = "still open"
@@ -85,8 +86,8 @@ def test_one_that_must_line_up(mq: mqlite.Embedded, raw: sqlite3.Connection) -> 
                 return mq.send("q", b"patient")
 
     raw.execute("BEGIN IMMEDIATE")
-    first = Running(patient)
-    until(lambda: mq.core.store._writer._turn.locked())
+    first = start(patient)
+    eventually(lambda: mq.core.store._writer._turn.locked())
     for call in CALLS.values():
         with pytest.raises(mqlite.InTransaction, match=HELD):
             call(mq)
@@ -131,11 +132,11 @@ def test_a_task_of_a_loop_whose_thread_writes(path: Path, call: AsyncCall) -> No
 
 
 def patient(mq: mqlite.Embedded, holder: sqlite3.Connection) -> None:
-    """A send of the calling thread, which `holder` holds up until it has doubted, succeeds."""
+    """A send of the calling thread, which `holder` holds up eventually it has doubted, succeeds."""
     store = mq.core.store
     ask = store._waits_for_itself
     answers: list[bool] = []
-    release = Running(lambda: (until(lambda: answers), holder.execute("ROLLBACK")))
+    release = start(lambda: (eventually(lambda: answers), holder.execute("ROLLBACK")))
 
     def asked() -> bool:
         answers.append(ask())
@@ -153,7 +154,7 @@ def patient(mq: mqlite.Embedded, holder: sqlite3.Connection) -> None:
 
 def test_another_threads_lock_is_waited_for(mq: mqlite.Embedded, path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
-        Running(lambda: mqlite.configure(other)).result()
+        start(mqlite.configure, other).result()
         other.execute("BEGIN IMMEDIATE")
         patient(mq, other)
 

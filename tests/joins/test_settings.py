@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 import mqlite
+from patience import start
 
-from .helpers import Running, bodies
+from .helpers import bodies
 
 LEASE: list[Any] = []
 """Of the one message in the queue `held`."""
@@ -139,17 +140,17 @@ def test_threads_that_share_a_connection_take_turns(mq: mqlite.Embedded, path: P
         connection.text_factory = bytes
         connection.execute("BEGIN IMMEDIATE")
         shared = mq.join(connection)
-        start = threading.Barrier(4)
+        together = threading.Barrier(4)
 
         def send(thread: int) -> None:
-            start.wait()
+            together.wait()
             for number in range(50):
                 joined = shared if number % 2 else mq.join(connection)
                 with pytest.raises(mqlite.NotFound):
                     joined.send("nowhere", b"")
                 joined.send("q", f"{thread} {number}")
 
-        senders = [Running(lambda thread=thread: send(thread)) for thread in range(4)]
+        senders = [start(send, thread) for thread in range(4)]
         for sender in senders:
             sender.result()
         assert connection.text_factory is bytes
@@ -161,6 +162,6 @@ def test_a_connection_bound_to_another_thread_says_so(mq: mqlite.Embedded, path:
     with closing(sqlite3.connect(path)) as connection:
         joined = mq.join(connection)
         with pytest.raises(sqlite3.ProgrammingError, match="thread"):
-            Running(lambda: joined.send("q", b"never")).result()
+            start(joined.send, "q", b"never").result()
         assert not connection.in_transaction
     assert bodies(mq) == []

@@ -15,8 +15,9 @@ import pytest
 
 import mqlite
 from mqlite.stores.sqlite import transaction as transactions
+from patience import start
 
-from .helpers import Running, Undo, bodies, waiting_receiver
+from .helpers import Undo, bodies, waiting_receiver
 
 
 def test_sql_sends_and_settlements_commit_together(
@@ -145,7 +146,7 @@ def test_a_long_one_is_shown_to_others(
 ) -> None:
     monkeypatch.setattr(transactions, "LONG_S", 0.0)
     with caplog.at_level(logging.WARNING), mq.transaction() as tx:
-        shown = Running(mq.core.store.status).result()
+        shown = start(mq.core.store.status).result()
         tx.send("q", b"x")
     assert any("transaction has been open" in warning for warning in shown.warnings)
     assert "transaction has been open" in caplog.text

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import mqlite
+from patience import eventually, start
 
-from .helpers import Running, bodies, until
+from .helpers import bodies
 from .modes import (
     NO_AUTOCOMMIT,
     Caller,
@@ -76,7 +77,7 @@ def test_configured_it_cannot_happen(mq: mqlite.Embedded, path: Path, resources:
     ):
         with caller.transaction():
             caller.execute("SELECT count(*) FROM orders")
-            sending = Running(lambda: mq.send("q", b"other"))
+            sending = start(mq.send, "q", b"other")
             mq.join(caller.handle).send("q", b"mine")
         sending.result()
     assert sorted(bodies(mq)) == [b"mine", b"mine", b"other", b"other"]
@@ -98,8 +99,8 @@ def test_a_reader_waits_for_a_lock_that_comes_free_unused(
         statements: list[str] = []
         caller.handle.set_trace_callback(statements.append)
         join = mqlite.outbox if outbox else mq.join
-        sending = Running(lambda: join(caller.handle).send("q", b"patient"))
-        until(lambda: statements.count("PRAGMA busy_timeout") > 2)
+        sending = start(lambda: join(caller.handle).send("q", b"patient"))
+        eventually(lambda: statements.count("PRAGMA busy_timeout") > 2)
         other.execute("ROLLBACK")
         sending.result()
     assert bodies(mq) == [b"patient"]

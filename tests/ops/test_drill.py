@@ -19,9 +19,9 @@ import pytest
 
 import mqlite
 from mqlite.model import MessageData
+from patience import PATIENCE_S
 
 OWNER = Path(__file__).with_name("owner.py")
-PATIENCE_S = 60
 
 Fact = list[Any]
 

@@ -10,10 +10,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from contract.ways import PATIENCE, Blocking, World, eventually, start
+from contract.ways import Blocking, World
 from mqlite.messages import BaseMessage
 from mqlite.model import MessageData
 from mqlite.receiver.reports import Counts
+from patience import PATIENCE_S, eventually, start
 
 Handle = Callable[..., Awaitable[Any]]
 
@@ -63,7 +64,7 @@ class Consumer:
         return self.result()
 
     def result(self) -> bool:
-        ended: bool = self.future.result(PATIENCE)
+        ended: bool = self.future.result(PATIENCE_S)
         return ended
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from contract.ways import World, eventually
+from contract.ways import World
 from mqlite import Closed, InvalidArgument, MqliteError, NotFound
+from patience import eventually
 from receiver.driving import Driven, Gate
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from contract.ways import World, eventually, start
+from contract.ways import World
 from mqlite import InvalidArgument, LockLost
+from patience import eventually, start
 from receiver.driving import Driven, Gate, call, only
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from contract.ways import World, eventually, start
+from contract.ways import World
 from mqlite import LockLost, NotFound, Reject, Unavailable
 from mqlite.model import RenewResult
+from patience import eventually, start
 from receiver.driving import Driven, Gate, call, only
 
 LOCK_MS = 30_000

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from contract.ways import World, eventually
+from contract.ways import World
 from mqlite import (
     Abandon,
     Complete,
@@ -19,6 +19,7 @@ from mqlite import (
     Snooze,
     Unsupported,
 )
+from patience import eventually
 from receiver.driving import Driven, Gate, call, handle_until_empty, only
 
 
@@ -200,6 +201,19 @@ def test_errors_are_logged_by_default(world: World, caplog: pytest.LogCaptureFix
     handle_until_empty(world, handle, on_error=None)
     assert "handler failed: message 1 of 'q': to be logged" in caplog.text
     assert "the body" not in caplog.text
+
+
+@pytest.mark.parametrize("way", ["sync"])
+def test_errors_of_no_message_are_logged_as_a_sentence(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def handle(message: Any) -> None:
+        pass
+
+    driven = Driven(world, handle, "nowhere", on_error=None)
+    with pytest.raises(NotFound):
+        driven.result()
+    assert "stopped receiving from 'nowhere': " in caplog.text
 
 
 @pytest.mark.parametrize("way", ["sync"])

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 import mqlite
-from contract.ways import eventually, start
+from forking import forks
 from mqlite import WrongProcess
 from mqlite.testing import open_memory
+from patience import eventually, start
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are sent by os.kill")
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def in_child(work: Callable[[], object]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-@needs_fork
+@forks
 def test_a_receiver_is_of_no_use_in_a_forked_child(mq: mqlite.Embedded) -> None:
     def refused() -> bool:
         for use in (lambda: receiver.run(print), receiver.stop, receiver.abandon):
@@ -129,7 +129,7 @@ def test_a_receiver_is_of_no_use_in_a_forked_child(mq: mqlite.Embedded) -> None:
     assert in_child(refused) == 0
 
 
-@needs_fork
+@forks
 def test_a_queue_of_the_parent_is_refused_in_a_forked_child(mq: mqlite.Embedded) -> None:
     def refused() -> bool:
         with pytest.raises(WrongProcess):
@@ -139,7 +139,7 @@ def test_a_queue_of_the_parent_is_refused_in_a_forked_child(mq: mqlite.Embedded)
     assert in_child(refused) == 0
 
 
-@needs_fork
+@forks
 def test_a_child_forked_by_a_handler_dies_of_a_signal(mq: mqlite.Embedded) -> None:
     """It inherits the signal handlers, and would otherwise ignore them."""
 

@@ -134,6 +134,16 @@ def test_workers_of_a_registry(mq: mqlite.Embedded, async_mq: mqlite.AsyncEmbedd
     assert asyncio.run(work_async(async_mq, workers))["q"].completed == 1
 
 
+def test_there_have_to_be_workers(
+    mq: mqlite.Embedded, async_mq: mqlite.AsyncEmbedded
+) -> None:
+    mq.worker("q")(print)
+    with pytest.raises(InvalidArgument, match="there are no workers"):
+        work(mq, Workers())
+    with pytest.raises(InvalidArgument, match="there are no workers"):
+        asyncio.run(work_async(async_mq))
+
+
 def test_a_queue_with_a_clock_of_its_own_is_refused() -> None:
     with mqlite.open(":memory:") as mq, pytest.raises(InvalidArgument, match="ManualClock"):
         later(mq, "1h")

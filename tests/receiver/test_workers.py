@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import mqlite
-from contract.ways import Blocking, World, eventually, start
+from contract.ways import Blocking, World
 from mqlite import InvalidArgument, NotFound, Workers
+from patience import eventually, start
 
 
 @pytest.mark.parametrize(

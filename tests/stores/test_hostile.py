@@ -14,8 +14,7 @@ import pytest
 import mqlite
 from mqlite.engine import janitor
 from mqlite.model import MAX_SEND
-
-from .toys import until
+from patience import eventually
 
 SECOND = 1000
 SLOW = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c WHERE x<300000) SELECT count(*) FROM c"
@@ -66,7 +65,7 @@ def test_a_clock_that_is_set_back_does_not_prolong_a_long_poll() -> None:
         mq.create_queue("q")
         poll = Thread(target=lambda: answers.append(mq.receive("q", wait=2)))
         poll.start()
-        until(lambda: clock.waiting == 1)
+        eventually(lambda: clock.waiting == 1)
         clock.advance(-3600 * SECOND)
         clock.advance(2 * SECOND)
         poll.join(5)

@@ -22,8 +22,9 @@ from mqlite.errors import (
 from mqlite.stores.sqlite import SqliteStore, ledger, preflight as preflights
 from mqlite.stores.sqlite.connection import has_log_reset_bug
 from mqlite.stores.sqlite.location import parse_location
+from patience import eventually, start
 
-from .toys import Running, bodies, foreign, put, until
+from .toys import bodies, foreign, put
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -384,8 +385,8 @@ def test_opening_waits_for_another_connection(path: Path) -> None:
     SqliteStore(path).close()
     other = foreign(path)
     other.execute("BEGIN IMMEDIATE")
-    opening = Running(lambda: SqliteStore(path))
-    until(lambda: path.with_name("mq.db.lock").exists())
+    opening = start(SqliteStore, path)
+    eventually(lambda: path.with_name("mq.db.lock").exists())
     other.execute("COMMIT")
     opening.result().close()
     other.close()

@@ -15,13 +15,9 @@ from mqlite.engine.steps import (
 )
 from mqlite.errors import Unavailable
 from mqlite.stores.sqlite import SqliteStore
+from patience import PATIENCE_S
 
-from .toys import (
-    PATIENCE_S,
-    bodies,
-    held,
-    put,
-)
+from .toys import bodies, held, put
 
 
 def test_reads_run_beside_a_busy_writer(store: SqliteStore) -> None:

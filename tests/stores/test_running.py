@@ -24,19 +24,9 @@ from mqlite.engine.steps import (
 )
 from mqlite.errors import NotFound, Unavailable
 from mqlite.stores.sqlite import SqliteStore
+from patience import eventually
 
-from .toys import (
-    INSERT_PAYLOAD,
-    INTO_PAYLOADS,
-    PAYLOAD,
-    bodies,
-    failing,
-    held,
-    put,
-    queue,
-    running,
-    until,
-)
+from .toys import INSERT_PAYLOAD, INTO_PAYLOADS, PAYLOAD, bodies, failing, held, put, queue, running
 
 
 class Thrown(BaseException):
@@ -285,4 +275,4 @@ def test_a_big_operation_runs_alone(any_store: SqliteStore) -> None:
 
 def test_work_left_behind_runs_for_nobody(any_store: SqliteStore) -> None:
     any_store.post(put(b"left behind"))
-    until(lambda: any_store.run(bodies()) == [b"left behind"])
+    eventually(lambda: any_store.run(bodies()) == [b"left behind"])

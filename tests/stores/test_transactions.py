@@ -20,8 +20,9 @@ from mqlite.errors import (
     Unavailable,
 )
 from mqlite.stores.sqlite import SqliteStore, transaction as transactions
+from patience import PATIENCE_S, eventually, start
 
-from .toys import PATIENCE_S, Running, bodies, failing, held, put, running, until
+from .toys import bodies, failing, held, put, running
 
 
 def test_operations_and_the_callers_sql_commit_together(any_store: SqliteStore) -> None:
@@ -79,11 +80,11 @@ def test_the_context_that_holds_one_is_refused_at_once(any_store: SqliteStore) -
 
 def test_other_contexts_wait(any_store: SqliteStore) -> None:
     tx = any_store.begin()
-    other = Running(lambda: any_store.run(put(b"other")))
+    other = start(lambda: any_store.run(put(b"other")))
     with pytest.raises(Unavailable):
-        Running(lambda: any_store.run(put(b"never"), timeout=0.05)).result()
+        start(lambda: any_store.run(put(b"never"), timeout=0.05)).result()
     with pytest.raises(Unavailable):
-        Running(lambda: any_store.begin(timeout=0.05)).result()
+        start(any_store.begin, timeout=0.05).result()
     tx.run(put(b"mine"))
     tx.commit()
     other.result()
@@ -92,7 +93,7 @@ def test_other_contexts_wait(any_store: SqliteStore) -> None:
 
 def test_it_can_be_ended_from_another_context(any_store: SqliteStore) -> None:
     tx = any_store.begin()
-    Running(tx.commit).result()
+    start(tx.commit).result()
     any_store.run(put(b"x"))
 
 
@@ -169,7 +170,7 @@ def test_a_long_one_is_logged_and_shown(
     monkeypatch.setattr(transactions, "LONG_S", 0.0)
     tx = any_store.begin()
     if any_store.location.path is not None:
-        shown = Running(any_store.status).result()
+        shown = start(any_store.status).result()
         assert any("transaction has been open" in text for text in shown.warnings)
     with caplog.at_level(logging.WARNING):
         tx.commit()
@@ -179,11 +180,11 @@ def test_a_long_one_is_logged_and_shown(
 def test_close_refuses_wakes_waits_and_releases(path: Path) -> None:
     store = SqliteStore(path)
     place = store.waiters.join(1)
-    poll = Running(lambda: place.wait(2**62))
+    poll = start(place.wait, 2**62)
     with held(store) as gate:
-        admitted = Running(lambda: store.run(put(b"admitted")))
-        until(lambda: len(store._writer._line) == 1)
-        closing = Running(store.close)
+        admitted = start(lambda: store.run(put(b"admitted")))
+        eventually(lambda: len(store._writer._line) == 1)
+        closing = start(store.close)
         with pytest.raises(Closed):
             poll.result()
         for refused in (
@@ -199,7 +200,7 @@ def test_close_refuses_wakes_waits_and_releases(path: Path) -> None:
         with pytest.raises(DatabaseLocked):
             SqliteStore(path)
         store.post(put(b"left behind"))
-        assert not closing.done.is_set()
+        assert not closing.done()
         gate.opened.set()
     admitted.result()
     closing.result()
@@ -216,10 +217,10 @@ def test_close_waits_for_a_transaction_but_not_for_ever(path: Path) -> None:
     tx = store.begin()
     tx.run(put(b"durable"))
     with pytest.raises(InTransaction):
-        Running(lambda: store.close(timeout=0.05)).result()
+        start(store.close, timeout=0.05).result()
     with pytest.raises(DatabaseLocked):
         SqliteStore(path)
-    closing = Running(store.close)
+    closing = start(store.close)
     tx.commit()
     closing.result()
     again = SqliteStore(path)
@@ -231,11 +232,10 @@ def test_close_from_many_threads(path: Path) -> None:
     before = threading.active_count()
     store = SqliteStore(path)
     asyncio.run(store.run_async(put(b"x")))
-    closings = [Running(store.close) for _ in range(8)]
+    closings = [start(store.close) for _ in range(8)]
     for closing in closings:
         closing.result()
-        closing.thread.join()
-    assert threading.active_count() == before
+    eventually(lambda: threading.active_count() == before)
 
 
 def test_readers_finish_before_it_closes(path: Path) -> None:
@@ -248,10 +248,10 @@ def test_readers_finish_before_it_closes(path: Path) -> None:
         assert go_on.wait(PATIENCE_S)
         return (yield Statement("SELECT 2"))
 
-    reading = Running(lambda: store.run(Operation("slow", slow, reads=True)))
+    reading = start(lambda: store.run(Operation("slow", slow, reads=True)))
     assert entered.wait(PATIENCE_S)
     with running(store.close) as closing:
-        until(lambda: store.closing)
-        assert not closing.done.is_set()
+        eventually(lambda: store.closing)
+        assert not closing.done()
         go_on.set()
     assert reading.result() == [(2,)]

@@ -18,19 +18,9 @@ from mqlite.engine.steps import (
 )
 from mqlite.errors import Unavailable
 from mqlite.stores.sqlite import SqliteStore
+from patience import PATIENCE_S, eventually
 
-from .toys import (
-    INTO_PAYLOADS,
-    PATIENCE_S,
-    PAYLOAD,
-    Gate,
-    bodies,
-    foreign,
-    held,
-    put,
-    running,
-    until,
-)
+from .toys import INTO_PAYLOADS, PAYLOAD, Gate, bodies, foreign, held, put, running
 
 
 def test_a_cancelled_task_that_waits_writes_nothing(any_store: SqliteStore) -> None:
@@ -92,7 +82,7 @@ def test_a_result_for_a_closed_loop_is_given_back(any_store: SqliteStore) -> Non
 
     asyncio.run(leave())
     go_on.set()
-    until(lambda: bool(back))
+    eventually(lambda: bool(back))
     assert back == ["lease"]
 
 
@@ -111,7 +101,7 @@ def test_an_interrupted_thread_leaves_the_line_or_gives_back(
         return "lease"
 
     def interrupt(gate: Gate) -> None:
-        until(lambda: len(any_store._writer._line) == 1)
+        eventually(lambda: len(any_store._writer._line) == 1)
         if started:
             gate.opened.set()
             assert claiming.wait(PATIENCE_S)
@@ -165,7 +155,7 @@ def test_another_connection_that_holds_the_file_is_waited_for(
 
     async def scenario() -> None:
         patient = asyncio.ensure_future(store.run_async(put(b"patient"), timeout=PATIENCE_S))
-        await asyncio.to_thread(until, lambda: store._committer.contended)
+        await asyncio.to_thread(eventually, lambda: store._committer.contended)
         with pytest.raises(Unavailable) as late:
             await store.run_async(put(b"never"), timeout=0.12)
         assert late.value.reason == "database_locked"

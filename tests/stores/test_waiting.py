@@ -12,8 +12,9 @@ from mqlite.engine.steps import Gone, Operation, Steps
 from mqlite.errors import Closed
 from mqlite.stores.sqlite import SqliteStore
 from mqlite.stores.waiters import Place, Waiters
+from patience import eventually, start
 
-from .toys import Running, put, until
+from .toys import put
 
 FAR = 2**62
 
@@ -83,10 +84,10 @@ def test_closing_wakes_all_and_lets_nobody_in(waiters: Waiters) -> None:
 
 def test_time_ends_a_wait(waiters: Waiters, clock: ManualClock) -> None:
     with waiters.join(1) as place:
-        waiting = Running(lambda: place.wait(clock.now() + 1000))
-        until(lambda: clock.waiting == 1)
+        waiting = start(lambda: place.wait(clock.now() + 1000))
+        eventually(lambda: clock.waiting == 1)
         clock.advance(999)
-        assert not waiting.done.is_set()
+        assert not waiting.done()
         clock.advance(1)
         waiting.result()
         assert not place.woken
@@ -96,11 +97,11 @@ def test_tasks_and_threads_wait_in_one_line(waiters: Waiters, clock: ManualClock
     async def scenario() -> None:
         with waiters.join_async(1) as first, waiters.join(1) as second:
             task = asyncio.ensure_future(first.wait(FAR))
-            thread = Running(lambda: second.wait(FAR))
+            thread = start(second.wait, FAR)
             await asyncio.sleep(0)
             waiters.ready(1, 1)
             await task
-            assert not thread.done.is_set()
+            assert not thread.done()
             waiters.ready(1, 2)
             await first.wait(FAR)
             await asyncio.to_thread(thread.result)
@@ -114,13 +115,13 @@ def test_tasks_and_threads_wait_in_one_line(waiters: Waiters, clock: ManualClock
 
 def test_a_commit_wakes_a_receiver_and_a_deletion_too(any_store: SqliteStore) -> None:
     def delete() -> Steps[None]:
-        yield Gone(7)
+        yield Gone(7, "q")
 
     with any_store.waiters.join(7) as place:
-        waiting = Running(lambda: place.wait(FAR))
+        waiting = start(place.wait, FAR)
         any_store.run(put(b"x", ready=7))
         waiting.result()
-        waiting = Running(lambda: place.wait(FAR))
+        waiting = start(place.wait, FAR)
         any_store.run(Operation("delete", delete))
         waiting.result()
 

@@ -7,14 +7,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 
 from mqlite.engine.steps import Event, Insert, Operation, Ready, Statement, Steps
 from mqlite.stores.sqlite import SqliteStore
-
-PATIENCE_S = 60.0
-"""After which something that must happen counts as not happening."""
+from patience import PATIENCE_S, Running, start
 
 INSERT_QUEUE = (
     "INSERT INTO mqlite_queues VALUES (?, ?, 'queue', 0, 30000, 10, 0, 1, 0, 'standard', 0, 0, 0, 0, "
@@ -97,44 +94,11 @@ def held(store: SqliteStore) -> Iterator[Gate]:
             gate.opened.set()
 
 
-class Running:
-    """A call in a thread of its own."""
-
-    def __init__(self, call: Callable[[], Any]) -> None:
-        self._call = call
-        self._outcome: Any = None
-        self._error: BaseException | None = None
-        self.done = threading.Event()
-        self.thread = threading.Thread(target=self._run, daemon=True)
-        self.thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._outcome = self._call()
-        except BaseException as error:
-            self._error = error
-        self.done.set()
-
-    def result(self) -> Any:
-        assert self.done.wait(PATIENCE_S), "the call does not end"
-        if self._error is not None:
-            raise self._error
-        return self._outcome
-
-
 @contextmanager
-def running(call: Callable[[], Any]) -> Iterator[Running]:
-    started = Running(call)
+def running(call: Callable[[], Any]) -> Iterator[Running[Any]]:
+    started = start(call)
     yield started
     started.result()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Lets other threads run until something is so."""
-    give_up = monotonic() + PATIENCE_S
-    while not condition():
-        assert monotonic() < give_up, "it does not come about"
-        sleep(0.001)
 
 
 def foreign(path: Path) -> sqlite3.Connection:
