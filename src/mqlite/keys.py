@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, get_args
 
 import msgspec
 
@@ -18,8 +18,8 @@ from mqlite.errors import InvalidArgument
 Permission = Literal["send", "listen", "manage"]
 KeySort = Literal["id_asc", "created_desc"]
 
-PERMISSIONS: Final[tuple[Permission, ...]] = ("send", "listen", "manage")
-KEY_SORTS: Final[tuple[KeySort, ...]] = ("id_asc", "created_desc")
+PERMISSIONS: Final[tuple[Permission, ...]] = get_args(Permission)
+KEY_SORTS: Final[tuple[KeySort, ...]] = get_args(KeySort)
 
 MAX_KEY_NAME_BYTES: Final = 128
 DEFAULT_KEY_PAGE: Final = 100
@@ -49,6 +49,7 @@ class CreatedKey(msgspec.Struct, frozen=True):
         return f"<CreatedKey {self.key.id} token=(hidden)>"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """Nor here, where msgspec's own would show it."""
         return [("key", self.key)]
 
 

@@ -75,6 +75,30 @@ def test_mistyped_items(
     assert stub.requests == []
 
 
+@pytest.mark.parametrize(
+    ("tool", "argument", "words"),
+    [
+        ("peek", "state", "active, locked, deferred, scheduled, dead_lettered"),
+        ("list_keys", "sort", "id_asc, created_desc"),
+    ],
+)
+@pytest.mark.parametrize("value", ["", "ACTIVE", "dead", "created_asc", "mqk_secret"])
+def test_a_word_of_no_vocabulary(
+    stub: StubBroker, stub_agent: Agent, tool: str, argument: str, words: str, value: str
+) -> None:
+    answer = stub_agent.call(tool, **{**EXAMPLES[tool], argument: value})
+    assert answer == (True, f"error: invalid_argument: {argument} must be one of {words}")
+    assert stub.requests == []
+
+
+def test_a_permission_that_there_is_not(stub: StubBroker, stub_agent: Agent) -> None:
+    wanted = {**EXAMPLES["create_key"], "permissions": ["send", "monitor"]}
+    answer = stub_agent.call("create_key", **wanted)
+    said = "permissions[1] must be one of send, listen, manage"
+    assert answer == (True, f"error: invalid_argument: {said}")
+    assert stub.requests == []
+
+
 def test_a_refused_value_is_not_repeated(stub_agent: Agent) -> None:
     answer = stub_agent.call("complete", queue="q", seq_number="secret", lock_token=["secret"])
     assert answer.failed

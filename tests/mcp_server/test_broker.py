@@ -10,13 +10,13 @@ import anyio
 import pytest
 from mcp import Client
 
-from contract.ways import PATIENCE, eventually
 from mqlite.broker.routes import ROUTES
 from mqlite.broker.serve import serving
 from mqlite.clock import ManualClock
 from mqlite.embedded import Embedded
 from mqlite.mcp.server import server
 from mqlite.mcp.tools import TOOLS
+from patience import PATIENCE_S, eventually
 
 from .support import EXAMPLES, TOKEN, Agent, result
 
@@ -30,7 +30,7 @@ def receive(agent: Agent, queue: str = "q") -> dict[str, Any]:
 
 
 def test_every_tool_s_route_is_served() -> None:
-    assert {tool.path for tool in TOOLS} <= ROUTES.keys()
+    assert {f"/mqlite.v1.{tool.route}" for tool in TOOLS} <= ROUTES.keys()
 
 
 def test_send_receive_complete(agent: Agent) -> None:
@@ -177,7 +177,7 @@ def test_a_receive_waits_and_holds_up_no_other_call(
 
 def test_a_cancelled_receive_takes_nothing(mq: Embedded, clock: ManualClock, url: str) -> None:
     mq.create_queue("q")
-    agent = Agent(url, timeout=3 * PATIENCE)
+    agent = Agent(url, timeout=3 * PATIENCE_S)
 
     async def exchange() -> None:
         async with Client(server(agent.broker)) as client:

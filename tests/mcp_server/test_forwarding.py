@@ -13,7 +13,26 @@ from mqlite.mcp.tools import TOOLS
 
 from .support import EXAMPLES, TOKEN, Agent
 
-ROUTES = {tool.name: tool.path for tool in TOOLS}
+ROUTES = {
+    "observe": "AdminService/Observe",
+    "list_queues": "AdminService/ListQueues",
+    "create_queue": "AdminService/CreateQueue",
+    "send": "QueueService/Send",
+    "receive": "QueueService/Receive",
+    "complete": "QueueService/Complete",
+    "abandon": "QueueService/Abandon",
+    "reject": "QueueService/Reject",
+    "renew": "QueueService/Renew",
+    "defer": "QueueService/Defer",
+    "receive_deferred": "QueueService/ReceiveDeferred",
+    "peek": "QueueService/Peek",
+    "stats": "QueueService/Stats",
+    "redrive": "AdminService/Redrive",
+    "purge": "AdminService/Purge",
+    "create_key": "AuthService/CreateKey",
+    "list_keys": "AuthService/ListKeys",
+    "revoke_key": "AuthService/RevokeKey",
+}
 LEASE = {"queue": "q", "seq_number": 5, "lock_token": "t"}
 REQUESTS: dict[str, dict[str, Any]] = {
     **EXAMPLES,
@@ -28,7 +47,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("tool", EXAMPLES)
 def test_the_request(stub: StubBroker, stub_agent: Agent, tool: str) -> None:
     assert stub_agent.ok(tool, **EXAMPLES[tool]) is not None
-    assert stub.last == (ROUTES[tool], f"Bearer {TOKEN}", REQUESTS[tool])
+    assert stub.last == (f"/mqlite.v1.{ROUTES[tool]}", f"Bearer {TOKEN}", REQUESTS[tool])
 
 
 @pytest.mark.parametrize(
@@ -210,7 +229,7 @@ def test_a_list_of_queues_that_is_none(stub: StubBroker, stub_agent: Agent) -> N
 def test_no_queues_may_be_null(stub: StubBroker, stub_agent: Agent) -> None:
     stub.behaviour = lambda *_: (200, {"queues": None})
     stub_agent.ok("create_queue", name="q")
-    assert stub.last.path == ROUTES["create_queue"]
+    assert stub.methods == ["ListQueues", "CreateQueue"]
 
 
 def test_a_broker_that_does_not_answer() -> None:

@@ -71,12 +71,19 @@ def test_the_schema(listed: dict[str, Tool], name: str) -> None:
         assert argument["type"] in ("string", "integer", "boolean", "array")
 
 
-def test_the_types_of_arrays(listed: dict[str, Tool]) -> None:
-    def items(tool: str, argument: str) -> object:
-        return listed[tool].input_schema["properties"][argument]["items"]
-
-    assert items("receive_deferred", "seq_numbers") == {"type": "integer"}
-    assert items("create_key", "permissions") == {"type": "string"}
+def test_arrays_and_closed_vocabularies(listed: dict[str, Tool]) -> None:
+    narrowed = {
+        (tool.name, name): schema.get("items", schema.get("enum"))
+        for tool in listed.values()
+        for name, schema in tool.input_schema["properties"].items()
+        if "items" in schema or "enum" in schema
+    }
+    assert narrowed == {
+        ("receive_deferred", "seq_numbers"): {"type": "integer"},
+        ("peek", "state"): ["active", "locked", "deferred", "scheduled", "dead_lettered"],
+        ("create_key", "permissions"): {"type": "string", "enum": ["send", "listen", "manage"]},
+        ("list_keys", "sort"): ["id_asc", "created_desc"],
+    }
 
 
 @pytest.mark.parametrize(

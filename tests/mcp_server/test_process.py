@@ -19,11 +19,11 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.types import INVALID_PARAMS, METHOD_NOT_FOUND
 
-from contract.ways import PATIENCE, eventually
 from mqlite import cli
 from mqlite.clock import ManualClock
 from mqlite.embedded import Embedded
 from mqlite.mcp.broker import endpoint_setting
+from patience import PATIENCE_S, eventually
 
 from .support import EXAMPLES, TOKEN, Agent, result
 
@@ -165,7 +165,7 @@ def test_ctrl_c_ends_it_at_once(url: str) -> None:
     with running(url) as process:
         process.greet()
         process.popen.send_signal(signal.SIGINT)
-        assert process.popen.wait(PATIENCE) == -signal.SIGINT
+        assert process.popen.wait(PATIENCE_S) == -signal.SIGINT
 
 
 def test_what_cannot_be_understood_is_refused_and_not_logged(url: str) -> None:
@@ -241,12 +241,18 @@ def test_the_command_takes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert "mcp takes no arguments" in capsys.readouterr().err
 
 
-def test_without_the_extra(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("absent", ["mcp", "mcp.server.mcpserver"])
+def test_without_the_extra_or_with_an_older_sdk(
+    absent: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("mqlite.cli.mcp.find_spec", lambda name: None)
+    for name in [name for name in sys.modules if name.startswith(("mcp.", "mqlite.mcp."))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, absent, None)
     assert cli.main(["mcp"]) == 1
-    assert "pip install 'mqlite[mcp]'" in capsys.readouterr().err
+    _, err = capsys.readouterr()
+    assert "pip install 'mqlite[mcp]'" in err
+    assert absent in err
+    assert err.count("\n") == 1
 
 
 def test_the_program_of_its_own(

@@ -17,7 +17,7 @@ from mqlite import __version__
 from ops.test_deployment import PORT, ROOT, instructions
 
 INSTALLED = "/opt/mqlite"
-OFFLINE = re.compile(r"NewConnectionError|ConnectTimeout|ProxyError|No matching distribution")
+OFFLINE = re.compile(r"NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError")
 
 
 def copy_context(words: str, into: Path) -> None:

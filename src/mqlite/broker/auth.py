@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
+from mqlite.arguments import bearer_token
 from mqlite.broker.asgi import Header
 from mqlite.broker.rights import ADMINISTRATOR, ANYBODY, MONITOR, Rights
 from mqlite.errors import InvalidArgument, Unauthenticated
@@ -17,7 +18,6 @@ Tokens = Sequence[str] | Literal["off"]
 EXEMPT: Final = frozenset({"/", "/healthz"})
 _SCHEME: Final = b"Bearer "
 _OF_A_KEY: Final = re.compile(rb"mqk_[0-9a-f]{64}")
-_SENDABLE: Final = re.compile(r"[!-~]+")
 
 
 class Refused(Unauthenticated):
@@ -95,10 +95,9 @@ def _is_among(digests: tuple[bytes, ...], digest: bytes) -> bool:
 def _digests(tokens: Sequence[str], field: str) -> tuple[bytes, ...]:
     if not isinstance(tokens, list | tuple) or not all(isinstance(each, str) for each in tokens):
         raise InvalidArgument(f"{field} must be a list of texts")
-    cleaned = [token.strip() for token in tokens if token.strip()]
-    if any(token.lower() == "off" or not _SENDABLE.fullmatch(token) for token in cleaned):
+    cleaned = [bearer_token(token.strip(), field) for token in tokens if token.strip()]
+    if any(token.lower() == "off" for token in cleaned):
         raise InvalidArgument(
-            f"{field}: a token is printable ASCII without spaces, and not 'off'; pass tokens='off' "
-            "itself to serve without authentication"
+            f"{field}: 'off' is no token; pass tokens='off' itself to serve without authentication"
         )
     return tuple(hashlib.sha256(token.encode()).digest() for token in cleaned)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mqlite.broker.auth import Refused
 from mqlite.broker.rights import Rights, rights_of
 from mqlite.engine import keys
-from mqlite.engine.keys import Permissions, Worthless
+from mqlite.engine.keys import Permissions, RefusalReason
 
 if TYPE_CHECKING:
     from mqlite.embedded.core import Core
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 class Asked(NamedTuple):
     digest: bytes
-    answer: asyncio.Future[Permissions | Worthless]
+    answer: asyncio.Future[Permissions | RefusalReason]
 
 
 class ManagedKeys:
@@ -43,10 +43,10 @@ class ManagedKeys:
         if self._serving is None:
             # Not in the first one's context, whose deadline is not that of the others.
             self._serving = loop.create_task(self._serve(), context=Context())
-        permissions = await asked.answer
-        if isinstance(permissions, str):
-            raise Refused("the bearer token is not valid", permissions)
-        return rights_of(permissions)
+        found = await asked.answer
+        if isinstance(found, str):
+            raise Refused("the bearer token is not valid", found)
+        return rights_of(found)
 
     async def _serve(self) -> None:
         try:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from mqlite.keys import Permission
 
 Right = Literal["send", "listen", "manage", "observe", "keys"]
 Rights = frozenset[Right]
 
-ADMINISTRATOR: Final[Rights] = frozenset({"send", "listen", "manage", "observe", "keys"})
+ADMINISTRATOR: Final[Rights] = frozenset(get_args(Right))
 MONITOR: Final[Rights] = frozenset({"observe"})
 ANYBODY: Final[Rights] = ADMINISTRATOR - {"keys"}
 """Where authentication is off: nobody there can be trusted with keys that outlive that."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from importlib.util import find_spec
 
 from mqlite import cli
 from mqlite.cli.command import command
@@ -23,17 +22,19 @@ def main() -> int:
     " host starts this program; calls follow the permissions of MQLITE_TOKEN.",
 )
 def mcp() -> None:
-    if find_spec("mcp") is None:
-        raise CommandError(
-            "this command needs the mcp extra: pip install 'mqlite[mcp]', or '.[mcp]' in a checkout"
-        )
     from mqlite.client.target import Target
-    from mqlite.mcp.broker import Broker, endpoint_setting
+
+    try:
+        from mqlite.mcp.broker import Broker, endpoint_setting
+        from mqlite.mcp.server import serve
+    except ImportError as error:  # also where the SDK is older
+        raise CommandError(
+            "this command needs the mcp extra: pip install 'mqlite[mcp]', or '.[mcp]' in a"
+            f" checkout ({error})"
+        ) from None
 
     endpoint = endpoint_setting(os.environ.get("MQLITE_ENDPOINT", ""))
     broker = Broker(Target(endpoint, os.environ.get("MQLITE_TOKEN", ""), {}))
-    from mqlite.mcp.server import serve
-
     # The thread that reads the protocol cannot be interrupted: let Ctrl-C end the process.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     serve(broker)

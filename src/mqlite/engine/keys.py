@@ -24,7 +24,7 @@ from mqlite.keys import (
 )
 
 Permissions = tuple[Permission, ...]
-Worthless = Literal["invalid", "revoked", "expired"]
+RefusalReason = Literal["invalid", "revoked", "expired"]
 """Why a token lets nobody in."""
 
 _COLUMNS: Final = "id, name, permissions, created_at, expires_at, revoked_at"
@@ -119,18 +119,15 @@ def revoke(id_: str) -> Steps[None]:
 
 
 @operation(reads=True, settles=True)
-def permissions_of(digests: Sequence[bytes]) -> Steps[list[Permissions | Worthless]]:
+def permissions_of(digests: Sequence[bytes]) -> Steps[list[Permissions | RefusalReason]]:
     """What each token may do, by its digest, or why it may do nothing. At the time of its
     expiry a key is expired."""
-    found = []
-    for digest in digests:
-        rows = yield Statement(SELECT_PERMISSIONS, (digest,))
-        now: int = yield NOW
-        found.append(_granted(rows, now))
-    return found
+    found = yield tuple(Statement(SELECT_PERMISSIONS, (digest,)) for digest in digests)
+    now: int = yield NOW
+    return [_granted(rows, now) for rows in found]
 
 
-def _granted(rows: list[Row], now: int) -> Permissions | Worthless:
+def _granted(rows: list[Row], now: int) -> Permissions | RefusalReason:
     if not rows:
         return "invalid"
     [(permissions, expires_at, revoked_at)] = rows

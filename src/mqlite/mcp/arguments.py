@@ -6,7 +6,7 @@ misspells an argument or quotes a number is told so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from mqlite.errors import InvalidArgument
@@ -15,22 +15,34 @@ _MAX_INTEGER: Final = 2**63 - 1
 
 
 class Kind(NamedTuple):
-    """A JSON type, and the words for it in an error; arrays also have one for their items."""
+    """A JSON type and the words for it in an error; of an array also the kind of its items, of
+    a closed vocabulary its words."""
 
     type: str
     words: str
     items: Kind | None = None
+    accepted: Sequence[str] = ()
 
     def schema(self) -> dict[str, Any]:
         schema: dict[str, Any] = {"type": self.type}
-        return {**schema, "items": self.items.schema()} if self.items else schema
+        if self.items:
+            schema["items"] = self.items.schema()
+        if self.accepted:
+            schema["enum"] = list(self.accepted)
+        return schema
 
 
 TEXT: Final = Kind("string", "a string")
 INTEGER: Final = Kind("integer", "an integer")
 SWITCH: Final = Kind("boolean", "true or false")
-TEXTS: Final = Kind("array", "an array of strings", TEXT)
-INTEGERS: Final = Kind("array", "an array of integers", INTEGER)
+
+
+def one_of(accepted: Sequence[str]) -> Kind:
+    return Kind("string", f"one of {', '.join(accepted)}", accepted=accepted)
+
+
+def array_of(items: Kind) -> Kind:
+    return Kind("array", f"an array, each item {items.words}", items)
 
 
 class Argument(NamedTuple):
@@ -40,9 +52,8 @@ class Argument(NamedTuple):
     required: bool = True
 
 
-def schema(expected: Iterable[Argument]) -> dict[str, Any]:
+def schema(expected: Sequence[Argument]) -> dict[str, Any]:
     """The JSON schema of an object with these arguments and no others."""
-    expected = list(expected)
     return {
         "type": "object",
         "properties": {
@@ -54,8 +65,9 @@ def schema(expected: Iterable[Argument]) -> dict[str, Any]:
     }
 
 
-def check(expected: Iterable[Argument], given: Mapping[str, Any]) -> None:
-    """Raise InvalidArgument, naming the argument that is unknown, missing or mistyped."""
+def check(expected: Sequence[Argument], given: Mapping[str, Any]) -> None:
+    """Raise InvalidArgument, naming the argument that is unknown, missing, mistyped or not of
+    its vocabulary. No value is repeated: it may be a secret."""
     known = {argument.name: argument for argument in expected}
     for name, value in given.items():
         if name not in known:
@@ -71,14 +83,15 @@ def _check_kind(name: str, kind: Kind, value: object) -> None:
     found = _type_of(value)
     if found != kind.type:
         raise InvalidArgument(f"{name} must be {kind.words}, got {found}")
+    if kind.accepted and value not in kind.accepted:
+        raise InvalidArgument(f"{name} must be {kind.words}")
     if kind.items and isinstance(value, list):
         for position, item in enumerate(value):
             _check_kind(f"{name}[{position}]", kind.items, item)
 
 
 def _type_of(value: object) -> str:
-    """The JSON type of a value, or why it is none that a broker can read. Never the value:
-    it may be a secret."""
+    """The JSON type of a value, or why it is none that a broker can read."""
     match value:
         case bool():
             return "boolean"

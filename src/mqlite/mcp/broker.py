@@ -11,11 +11,12 @@ from urllib.parse import urlsplit
 import anyio
 import anyio.to_thread
 import msgspec
+from mcp.server.mcpserver.exceptions import ToolError
 
 from mqlite.client.call import Answer, Lost, Outcome, Unreached
 from mqlite.client.connections import Connections
 from mqlite.client.discipline import Attempt
-from mqlite.client.failures import from_a_gateway
+from mqlite.client.failures import UNKNOWN_PATH, from_a_gateway
 from mqlite.client.target import Target
 from mqlite.errors import InvalidArgument
 
@@ -26,16 +27,11 @@ MAX_SHOWN: Final = 4000
 
 _MAX_CALLS: Final = 32
 _CODE: Final = re.compile(r"[a-z_]{1,64}")
-_UNKNOWN_PATH: Final = "no such path"
 
 
-class ToolFailure(Exception):
-    """A tool failed. As text, what the agent is told: `error:`, the code, what happened."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(f"error: {code}: {text}")
-        self.code = code
-        self.text = text
+def tool_error(code: str, text: str) -> ToolError:
+    """A failure as the agent is told it: `error:`, the code, what happened."""
+    return ToolError(f"error: {code}: {text}")
 
 
 def endpoint_setting(text: str) -> str:
@@ -63,10 +59,10 @@ class Broker:
         # Apart from the threads that carry the protocol: long polls must not hold those up.
         self._limiter = anyio.CapacityLimiter(_MAX_CALLS)
 
-    async def post(self, path: str, request: dict[str, Any], *, reads: bool) -> str:
-        """The JSON object that the broker answers, as it stands. `reads` says that nothing is
-        changed. Raises ToolFailure. Nothing is sent twice."""
-        outcome = await self._exchange(path, msgspec.json.encode(request))
+    async def post(self, route: str, request: dict[str, Any], *, reads: bool) -> str:
+        """The JSON object that the broker answers to a request for `Service/Method`, as it
+        stands. `reads` says that nothing is changed. Raises ToolError. Nothing is sent twice."""
+        outcome = await self._exchange(f"/mqlite.v1.{route}", msgspec.json.encode(request))
         if isinstance(outcome, Answer) and 200 <= outcome.status < 300:
             return _object(outcome)
         raise _failure(outcome, self.target.base_url, reads)
@@ -91,7 +87,7 @@ def _carry(connections: Connections, attempt: Attempt) -> Outcome:
 
 
 def _object(answer: Answer) -> str:
-    """The text of a JSON object. Raises ToolFailure for anything else, such as a proxy's page."""
+    """The text of a JSON object. Raises ToolError for anything else, such as a proxy's page."""
     try:
         text = answer.body.decode()
         msgspec.json.decode(text, type=dict[str, msgspec.Raw])
@@ -105,18 +101,18 @@ class _Envelope(msgspec.Struct):
     message: str = ""
 
 
-def _failure(outcome: Outcome, base_url: str, reads: bool) -> ToolFailure:
+def _failure(outcome: Outcome, base_url: str, reads: bool) -> ToolError:
     if isinstance(outcome, Answer) and not from_a_gateway(outcome):
         return _refusal(outcome)
     if isinstance(outcome, Answer):
         outcome = Lost(f"a gateway answered {_shown(outcome)}")
     missing = f"no answer from the broker at {base_url}: {outcome.reason}"
     if reads or isinstance(outcome, Unreached):
-        return ToolFailure("unavailable", f"{missing}; nothing was done")
-    return ToolFailure("outcome_unknown", f"{missing}; it may or may not have been done")
+        return tool_error("unavailable", f"{missing}; nothing was done")
+    return tool_error("outcome_unknown", f"{missing}; it may or may not have been done")
 
 
-def _refusal(answer: Answer) -> ToolFailure:
+def _refusal(answer: Answer) -> ToolError:
     """What the broker says. One that lacks the operation says not_found, which an agent would
     take for a queue."""
     try:
@@ -125,12 +121,12 @@ def _refusal(answer: Answer) -> ToolFailure:
         return _no_broker(answer)
     if not _CODE.fullmatch(envelope.code):
         return _no_broker(answer)
-    lacks = answer.status == 404 and envelope.message.startswith(_UNKNOWN_PATH)
-    return ToolFailure("unsupported" if lacks else envelope.code, _shown(answer))
+    lacks = answer.status == 404 and envelope.message.startswith(UNKNOWN_PATH)
+    return tool_error("unsupported" if lacks else envelope.code, _shown(answer))
 
 
-def _no_broker(answer: Answer) -> ToolFailure:
-    return ToolFailure(
+def _no_broker(answer: Answer) -> ToolError:
+    return tool_error(
         "internal",
         "the endpoint answers in a form no mqlite broker uses; is MQLITE_ENDPOINT right?"
         f" {_shown(answer)}",

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import binascii
+import base64
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from mcp.server.mcpserver.exceptions import ToolError
 
 from mqlite.errors import InvalidArgument
 from mqlite.mcp.arguments import Argument, check
-from mqlite.mcp.broker import MAX_SHOWN, Broker, ToolFailure
+from mqlite.mcp.broker import MAX_SHOWN, Broker, tool_error
 
 Given = Mapping[str, Any]
 Request = dict[str, Any]
 
-_LIST_QUEUES: Final = "/mqlite.v1.AdminService/ListQueues"
+_LIST_QUEUES: Final = "AdminService/ListQueues"
 _CREATED: Final = "{}\n"
 _KEY_ID: Final = re.compile(r"[0-9a-f]{32}")
 
@@ -31,12 +32,8 @@ class Effect(NamedTuple):
     repeats: bool = False
 
 
-def as_given(given: Given) -> Request:
-    return dict(given)
-
-
 async def forward(broker: Broker, tool: Tool, request: Request) -> str:
-    return await broker.post(tool.path, request, reads=tool.effect.reads)
+    return await broker.post(tool.route, request, reads=tool.effect.reads)
 
 
 class Tool(NamedTuple):
@@ -48,21 +45,17 @@ class Tool(NamedTuple):
     about: str
     arguments: tuple[Argument, ...] = ()
     effect: Effect = Effect()
-    request: Callable[[Given], Request] = as_given
+    request: Callable[[Given], Request] = dict
     run: Callable[[Broker, Tool, Request], Awaitable[str]] = forward
-
-    @property
-    def path(self) -> str:
-        return f"/mqlite.v1.{self.route}"
 
 
 async def call(broker: Broker, tool: Tool, given: Given) -> str:
-    """The broker's answer as it stands. Raises ToolFailure."""
+    """The broker's answer as it stands. Raises ToolError."""
     try:
         check(tool.arguments, given)
         request = tool.request(given)
     except InvalidArgument as problem:
-        raise ToolFailure(problem.code, str(problem)) from None
+        raise tool_error(problem.code, str(problem)) from None
     return await tool.run(broker, tool, request)
 
 
@@ -82,7 +75,7 @@ async def create_missing(broker: Broker, tool: Tool, request: Request) -> str:
     try:
         queues = msgspec.json.decode(listed, type=_Listing).queues or []
     except msgspec.ValidationError:
-        raise ToolFailure(
+        raise tool_error(
             "internal", f"ListQueues answered no list of queues: {listed[:MAX_SHOWN]}"
         ) from None
     if any(queue.name == request["name"] and queue.kind == "queue" for queue in queues):
@@ -95,15 +88,15 @@ async def create_named_key(broker: Broker, tool: Tool, request: Request) -> str:
     made after all."""
     try:
         return await forward(broker, tool, request)
-    except ToolFailure as failure:
+    except ToolError as failure:
         if not _KEY_ID.fullmatch(request["id"]):
             raise
-        raise ToolFailure(failure.code, f"{failure.text}; key id {request['id']}") from None
+        raise ToolError(f"{failure}; key id {request['id']}") from None
 
 
 def one_message(given: Given) -> Request:
     message = {name: given[name] for name in ("message_id", "group_id") if name in given}
-    message["body"] = binascii.b2a_base64(given["body"].encode(), newline=False).decode()
+    message["body"] = base64.b64encode(given["body"].encode()).decode()
     return {"queue": given["queue"], "messages": [message]}
 
 

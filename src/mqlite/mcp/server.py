@@ -7,11 +7,12 @@ from typing import Any, Final
 import anyio
 from mcp import types
 from mcp.server import Server, ServerRequestContext
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.stdio import stdio_server
 
 from mqlite import __version__
 from mqlite.mcp.arguments import schema
-from mqlite.mcp.broker import Broker, ToolFailure
+from mqlite.mcp.broker import Broker, tool_error
 from mqlite.mcp.forwarding import Tool, call
 from mqlite.mcp.tools import INSTRUCTIONS, TOOLS
 
@@ -25,8 +26,8 @@ Context = ServerRequestContext[Any]
 def server(broker: Broker) -> Server[Any]:
     """A server whose tools forward to `broker`.
 
-    The SDK's low-level one: it advertises our schemas as they are, and only tools, and lets
-    a failed call answer our text.
+    The SDK's low-level one: it advertises our schemas as they are, and only tools, and leaves
+    the text of a failed call alone. (`MCPServer` begins it with "Error executing tool".)
     """
 
     async def list_tools(
@@ -40,9 +41,9 @@ def server(broker: Broker) -> Server[Any]:
         tool = _BY_NAME.get(params.name)
         try:
             if tool is None:
-                raise ToolFailure("invalid_argument", f"there is no tool {params.name!r}")
+                raise tool_error("invalid_argument", f"there is no tool {params.name!r}")
             return _result(await call(broker, tool, params.arguments or {}))
-        except ToolFailure as failure:
+        except ToolError as failure:
             return _result(str(failure), is_error=True)
 
     return Server(

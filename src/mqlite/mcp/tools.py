@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from mqlite.mcp.arguments import INTEGER, INTEGERS, SWITCH, TEXT, TEXTS, Argument, Kind
+from mqlite.keys import KEY_SORTS, PERMISSIONS
+from mqlite.mcp.arguments import INTEGER, SWITCH, TEXT, Argument, Kind, array_of, one_of
 from mqlite.mcp.forwarding import (
     Effect,
     Tool,
@@ -18,6 +19,7 @@ from mqlite.mcp.forwarding import (
     one_message,
     with_reason,
 )
+from mqlite.model import STATES
 
 INSTRUCTIONS: Final = """\
 mqlite is a durable message queue. Messages are delivered at least once, so the same one may
@@ -165,7 +167,7 @@ TOOLS: Final = (
         "QueueService/ReceiveDeferred",
         "Receive and lock deferred messages by their numbers, with new lock tokens. Settle them"
         " like received ones. Numbers that are not deferred are skipped.",
-        (_QUEUE, Argument("seq_numbers", INTEGERS, "The seq_numbers, at most 256.")),
+        (_QUEUE, Argument("seq_numbers", array_of(INTEGER), "The seq_numbers, at most 256.")),
     ),
     Tool(
         "peek",
@@ -174,9 +176,7 @@ TOOLS: Final = (
         " them for that. A queue that does not exist has no messages.",
         (
             _QUEUE,
-            _optional(
-                "state", TEXT, "Only active, locked, deferred, scheduled or dead_lettered ones."
-            ),
+            _optional("state", one_of(STATES), "Only messages in this state."),
             _optional("max", INTEGER, "At most this many: 32 by default, up to 1000."),
         ),
         _READS,
@@ -220,7 +220,11 @@ TOOLS: Final = (
         (
             _KEY_ID,
             Argument("name", TEXT, "A label of 1 to 128 bytes; need not be unique."),
-            Argument("permissions", TEXTS, "send, listen, both, or manage, which includes both."),
+            Argument(
+                "permissions",
+                array_of(one_of(PERMISSIONS)),
+                "send, listen, both, or manage, which includes both.",
+            ),
             _optional(
                 "expires_at_ms",
                 INTEGER,
@@ -238,7 +242,11 @@ TOOLS: Final = (
         (
             _optional("after_id", TEXT, "Continue after this id; keep the same sort."),
             _optional("limit", INTEGER, "At most this many: 100 by default, up to 1000."),
-            _optional("sort", TEXT, "id_asc (the default), or created_desc: the newest first."),
+            _optional(
+                "sort",
+                one_of(KEY_SORTS),
+                "id_asc (the default), or created_desc: the newest first.",
+            ),
         ),
         _READS,
     ),
