@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
+from typing import get_args
 
 import mqlite
 from mqlite.broker.metrics import exposition
 from mqlite.clock import ManualClock
 from mqlite.observation.schema import Observation
-from mqlite.observation.vocabulary import ERROR_CODES, EVENTS, STORAGE_RESULTS, TASKS
+from mqlite.observation.vocabulary import (
+    AUTHENTICATION,
+    ERROR_CODES,
+    EVENTS,
+    REQUEST_BOUNDS,
+    STORAGE_BOUNDS,
+    STORAGE_RESULTS,
+    TASKS,
+    Category,
+)
 from observation.test_metrics import DOCUMENTED, OURS
 
 from . import pages
@@ -33,6 +43,23 @@ def test_every_event_is_named() -> None:
 def test_every_outcome_and_code_is_named() -> None:
     assert set(named("Storage")) == {outcome for outcome, _ in STORAGE_RESULTS}
     assert set(named("Storage", 1)) == set(ERROR_CODES)
+
+
+def test_every_outcome_of_authentication_is_named() -> None:
+    assert sorted(named("Requests")) == sorted(AUTHENTICATION)
+
+
+def test_every_category_is_named() -> None:
+    assert sorted(named("Errors")) == sorted(get_args(Category))
+
+
+def test_the_bounds_of_the_histograms_are_named() -> None:
+    page = pages.section(PAGE, "What is in it")
+    requests = ", ".join(map(str, REQUEST_BOUNDS))
+    before = ", ".join(f"{bound:f}".rstrip("0") for bound in STORAGE_BOUNDS[:3])
+    assert f"seconds, are {requests}; for storage and maintenance {before} before" in " ".join(
+        page.split()
+    )
 
 
 def test_every_task_is_named() -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from contract.ways import result, start
 from mqlite.observation.schema import MaintenanceTask, Observation, QueueGauges, StorageOperation
+from patience import start
 
 
 def events(found: Observation, queue: str = "q") -> dict[str, int]:
@@ -51,7 +51,7 @@ def gauges(found: Observation, queue: str = "q") -> QueueGauges:
 def locked(path: Path) -> Iterator[None]:
     """Another connection, of another thread, holds the write lock."""
     with closing(sqlite3.connect(path, check_same_thread=False)) as other:
-        result(start(other.execute, "BEGIN IMMEDIATE"))
+        start(other.execute, "BEGIN IMMEDIATE").result()
         yield
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,13 @@ from prometheus_client.samples import Sample
 import mqlite
 from broker.support import Api
 from external import PROMETHEUS, program
-from mqlite.broker.exposition import Gauge, written
+from mqlite.broker.exposition import gauge, written
 from mqlite.broker.metrics import exposition
 from mqlite.broker.serve import serving
 from mqlite.clock import ManualClock
 from mqlite.observation.decoding import decode
 from observation.looks import broken
+from patience import eventually
 
 ADMIN = "admin-secret"
 MONITOR = "monitor-secret"
@@ -238,9 +239,8 @@ def test_any_name_of_a_queue_is_read_back(mq: mqlite.Embedded, name: str) -> Non
 
 
 def test_a_line_break_cannot_begin_a_sample() -> None:
-    family = Gauge("g", "A gauge.", ("queue",))
-    family.add(["a\nb"], 1)
-    assert written([family]) == b'# HELP g A gauge.\n# TYPE g gauge\ng{queue="a\\nb"} 1.0\n'
+    family = gauge("g", "A gauge.", ("queue",), [(("a\nb",), 1)])
+    assert written([family]) == b'# HELP g A gauge.\n# TYPE g gauge\ng{queue="a\\nb"} 1\n'
 
 
 def test_who_may_scrape(mq: mqlite.Embedded, url: str) -> None:
@@ -305,34 +305,29 @@ def test_prometheus_scrapes_it(mq: mqlite.Embedded, url: str, tmp_path: Path) ->
         )
     )
     with _running(prometheus, tmp_path) as server:
-        _eventually(lambda: _ask(server, "up") == [1.0])
+        eventually(lambda: _ask(server, "up") == [1.0])
         assert _ask(server, 'mqlite_queue_messages{queue="q",state="active"}') == [2.0]
         assert _ask(server, "mqlite_collection_success") == [1.0]
         assert _ask(server, "sum(mqlite_message_events_total)") == [2.0]
 
 
-class _running:
-    """Prometheus on a port of its own choice, for a `with` block."""
-
-    def __init__(self, prometheus: str, folder: Path) -> None:
-        self._log = folder / "prometheus.log"
-        self._command = [
-            prometheus,
-            f"--config.file={folder / 'prometheus.yml'}",
-            f"--storage.tsdb.path={folder / 'data'}",
-            "--web.listen-address=127.0.0.1:0",
-        ]
-
-    def __enter__(self) -> str:
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(self._command, stderr=log)
-        _eventually(lambda: "Server is ready" in self._log.read_text() or self._process.poll())
-        [line] = [each for each in self._log.read_text().splitlines() if "Listening on" in each]
-        return "http://" + line.rpartition("address=")[2].strip()
-
-    def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        self._process.wait(30)
+@contextmanager
+def _running(prometheus: str, folder: Path) -> Iterator[str]:
+    """Prometheus on a port of its own choice, for a `with` block; yields its URL."""
+    log = folder / "prometheus.log"
+    command = [
+        prometheus,
+        f"--config.file={folder / 'prometheus.yml'}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        "--web.listen-address=127.0.0.1:0",
+    ]
+    with log.open("wb") as errors, subprocess.Popen(command, stderr=errors) as process:
+        eventually(lambda: "Server is ready" in log.read_text() or process.poll() is not None)
+        [line] = [each for each in log.read_text().splitlines() if "Listening on" in each]
+        try:
+            yield "http://" + line.rpartition("address=")[2].strip()
+        finally:
+            process.terminate()
 
 
 def _ask(server: str, query: str) -> list[float]:
@@ -340,10 +335,3 @@ def _ask(server: str, query: str) -> list[float]:
     with urllib.request.urlopen(where, timeout=10) as answer:
         found = json.load(answer)
     return [float(each["value"][1]) for each in found["data"]["result"]]
-
-
-def _eventually(happened: Callable[[], object]) -> None:
-    end = time.monotonic() + 30
-    while not happened():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.05)

@@ -109,7 +109,7 @@ def test_an_alert_says_what_to_do(alert: str) -> None:
     assert anchor in titles
 
 
-def test_the_scrape_job(tmp_path: Path) -> None:
+def test_the_scrape_job() -> None:
     promtool("check", "config", "--syntax-only", FOLDER / "prometheus/prometheus.yml")
     [job] = yaml.safe_load((FOLDER / "prometheus/prometheus.yml").read_text())["scrape_configs"]
     assert job["job_name"] == "mqlite"
@@ -131,6 +131,14 @@ def test_the_dashboards_expressions_can_be_evaluated(tmp_path: Path) -> None:
     file = tmp_path / "panels.yml"
     file.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
     promtool("check", "rules", file)
+
+
+def test_two_brokers_can_be_told_apart() -> None:
+    """What is not added up over brokers is named after the one it is of."""
+    targets = [each for panel in dashboard()["panels"] for each in panel.get("targets", ())]
+    single = [each for each in targets if " by (" not in each["expr"]]
+    assert len(single) > 5
+    assert [each["expr"] for each in single if "{{instance}}" not in each["legendFormat"]] == []
 
 
 def test_panels_do_not_overlap_and_fill_their_rows() -> None:

@@ -8,68 +8,68 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import ClassVar
+from typing import Final
+
+from mqlite.observation.schema import Histogram
+
+CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
+
+Labels = Sequence[str]
 
 
-class Family:
-    """Metrics of one name, a line for each set of label values."""
-
-    kind: ClassVar[str]
-    suffix: ClassVar[str] = ""
-
-    def __init__(self, name: str, text: str, labels: Sequence[str] = ()) -> None:
-        """`text` explains it in one line."""
-        self._name = name + self.suffix
-        self._labels = labels
-        self.lines = [f"# HELP {self._name} {text}", f"# TYPE {self._name} {self.kind}"]
-
-    def add(self, labels: Iterable[str], value: float) -> None:
-        pairs = self._pairs(labels)
-        name = f"{self._name}{{{pairs}}}" if pairs else self._name
-        self.lines.append(f"{name} {float(value)!r}")
-
-    def _pairs(self, labels: Iterable[str]) -> str:
-        return ",".join(
-            [
-                f'{name}="{_escaped(value)}"'
-                for name, value in zip(self._labels, labels, strict=True)
-            ]
-        )
+def gauge(
+    name: str, text: str, labels: Labels, samples: Iterable[tuple[Labels, float]]
+) -> list[str]:
+    """The lines of a family: its `name`, a `text` of one line that explains it, the names of
+    its `labels`, and a value for each set of label values."""
+    return [*_head("gauge", name, text), *_values(name, labels, samples)]
 
 
-class Gauge(Family):
-    kind = "gauge"
+def counter(
+    name: str, text: str, labels: Labels, samples: Iterable[tuple[Labels, float]]
+) -> list[str]:
+    """The same for what only grows; its name ends in `_total`."""
+    return [*_head("counter", name, text), *_values(name, labels, samples)]
 
 
-class Counter(Family):
-    """Its name is written with `_total` at the end."""
-
-    kind = "counter"
-    suffix = "_total"
-
-
-class Histogram(Family):
-    kind = "histogram"
-
-    def add_buckets(
-        self, labels: Iterable[str], buckets: Iterable[tuple[float, int]], count: int, total: float
-    ) -> None:
-        """`buckets` are upper bounds, each with how many were at most that; `total` is the sum
-        of all `count`."""
-        name, pairs = self._name, self._pairs(labels)
-        self.lines += [
-            f'{name}_bucket{{{pairs},le="{bound:g}"}} {float(number)!r}'
-            for bound, number in buckets
+def histogram(
+    name: str, text: str, labels: Labels, samples: Iterable[tuple[Labels, Histogram]]
+) -> list[str]:
+    """The same for durations in buckets, with at least one label."""
+    lines = _head("histogram", name, text)
+    for values, found in samples:
+        pairs = _pairs(labels, values)
+        lines += [
+            f'{name}_bucket{{{pairs},le="{bucket.le:g}"}} {bucket.count}'
+            for bucket in found.buckets
         ]
-        self.lines += [
-            f'{name}_bucket{{{pairs},le="+Inf"}} {float(count)!r}',
-            f"{name}_count{{{pairs}}} {float(count)!r}",
-            f"{name}_sum{{{pairs}}} {total!r}",
+        lines += [
+            f'{name}_bucket{{{pairs},le="+Inf"}} {found.count}',
+            f"{name}_count{{{pairs}}} {found.count}",
+            f"{name}_sum{{{pairs}}} {found.sum}",
         ]
+    return lines
 
 
-def written(families: Iterable[Family]) -> bytes:
-    return "".join(f"{line}\n" for family in families for line in family.lines).encode()
+def written(families: Iterable[list[str]]) -> bytes:
+    """The families as one answer."""
+    return "".join(f"{line}\n" for lines in families for line in lines).encode()
+
+
+def _head(kind: str, name: str, text: str) -> list[str]:
+    return [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
+
+
+def _values(name: str, labels: Labels, samples: Iterable[tuple[Labels, float]]) -> Iterable[str]:
+    for values, value in samples:
+        braces = f"{{{_pairs(labels, values)}}}" if labels else ""
+        yield f"{name}{braces} {+value}"  # with a plus a bool is a number
+
+
+def _pairs(labels: Labels, values: Labels) -> str:
+    return ",".join(
+        [f'{label}="{_escaped(value)}"' for label, value in zip(labels, values, strict=True)]
+    )
 
 
 @lru_cache(4096)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from mqlite import errors
 from mqlite.broker import metrics as prometheus
 from mqlite.broker.asgi import Header
 from mqlite.broker.auth import EXEMPT, Refused
+from mqlite.broker.exposition import CONTENT_TYPE
 from mqlite.broker.rights import MONITOR, Rights
 from mqlite.errors import InvalidArgument, MqliteError, PermissionDenied
 from mqlite.observation.requests import RequestMeter
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from mqlite.embedded.core import Core
 
 METRICS_PATH: Final = "/metrics"
-METRICS_TYPE: Final[Header] = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+METRICS_TYPE: Final[Header] = (b"content-type", CONTENT_TYPE)
 OK: Final = "ok"
 
 _RPC_PREFIX: Final = "/mqlite.v1."
@@ -34,8 +36,8 @@ class Monitoring:
         if metrics and not auth:
             raise InvalidArgument("metrics needs authentication, which is off")
         self.metrics = metrics
-        self.meter = RequestMeter(
-            {path: path.removeprefix(_RPC_PREFIX) for path in rpcs}, (OK, *sorted(_codes()))
+        self._meter = RequestMeter(
+            {path: path.removeprefix(_RPC_PREFIX) for path in rpcs}, (OK, *_codes())
         )
         self._core = core
         self._auth = auth
@@ -43,21 +45,21 @@ class Monitoring:
     def answered(self, path: str, code: str, seconds: float, handler_seconds: float | None) -> None:
         """A request was answered after `seconds`; its handler took `handler_seconds`, None
         where it was turned away before that."""
-        self.meter.answered(path, code, seconds, handler_seconds)
+        self._meter.answered(path, code, seconds, handler_seconds)
         if self._auth and handler_seconds is not None and path not in EXEMPT:
             denied = code == PermissionDenied.code
-            self.meter.authenticated(PermissionDenied.code if denied else "success")
+            self._meter.authenticated("permission_denied" if denied else "success")
 
     def turned_away(self, problem: Exception) -> None:
         """A request was not let in."""
         outcome = problem.outcome if isinstance(problem, Refused) else "backend_error"
-        self.meter.authenticated(outcome)
+        self._meter.authenticated(outcome)
 
     async def observe(self, rights: Rights) -> Observation:
         """Everything, for somebody with these rights."""
         found = await self._core.observe_async()
         found.access = self._access(rights)
-        found.http = self.meter.snapshot()
+        found.http = self._meter.snapshot()
         return found
 
     async def exposition(self, rights: Rights) -> bytes:
@@ -70,13 +72,7 @@ class Monitoring:
         return "monitor" if rights == MONITOR else "manage"
 
 
-def _codes() -> Iterator[str]:
-    """Every code a request can be answered with."""
-    kinds: list[type[MqliteError]] = [MqliteError]
-    seen: set[str] = set()
-    while kinds:
-        kind = kinds.pop()
-        kinds += kind.__subclasses__()
-        if kind.code not in seen:
-            seen.add(kind.code)
-            yield kind.code
+def _codes() -> list[str]:
+    """Every code of an error that a request can be answered with."""
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    return sorted({kind.code for kind in kinds if issubclass(kind, MqliteError)})

@@ -17,7 +17,7 @@ from mqlite.embedded.joining import Joined
 from mqlite.embedded.observing import Observer
 from mqlite.embedded.options import Options
 from mqlite.embedded.polls import Polls
-from mqlite.engine import browse, catalog, filters, receive, sweeps, topics
+from mqlite.engine import catalog, filters, receive, sweeps, topics
 from mqlite.engine.receive import Claimed
 from mqlite.engine.retention import Bounds
 from mqlite.engine.send import Sent
@@ -214,11 +214,10 @@ class Core:
             self._stops.discard(stop)
 
     def status(self) -> StoreStatus:
-        return self.store.status(*self.run(browse.counts()))
+        return self._observer.status()
 
     async def status_async(self) -> StoreStatus:
-        counts = await self.run_async(browse.counts())
-        return await asyncio.to_thread(self.store.status, *counts)
+        return await asyncio.to_thread(self._observer.status)
 
     def observe(self) -> Observation:
         return self._observer.observe()

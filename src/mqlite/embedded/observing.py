@@ -1,14 +1,15 @@
-"""Makes the observation of an open queue: its counters, and one read of what it holds."""
+"""What an open queue tells of itself: its status, and the observation of all its work."""
 
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mqlite import __version__
-from mqlite.engine import inventory
+from mqlite.engine import browse, inventory
 from mqlite.engine.inventory import Inventory, QueueCounts
 from mqlite.errors import Closed, InTransaction, WrongProcess
+from mqlite.model import STATES, StoreStatus
 from mqlite.observation.faults import fault_of
 from mqlite.observation.schema import (
     NO_HTTP,
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from mqlite.stores.sqlite import SqliteStore
 
 
+_NOT_NOW: Final = (Closed, InTransaction, WrongProcess)
+"""Errors that say of the one who asks that he may not, and nothing of the database."""
+
+
 class Observer:
     """Observes one store. Any thread may ask."""
 
@@ -32,14 +37,24 @@ class Observer:
         self._last_success = 0
         self._live: dict[int, str] = {}
 
+    def status(self) -> StoreStatus:
+        """The store, for an operator. A database that cannot be read leaves the counts of
+        queues and subscriptions at 0. Raises Closed, InTransaction, WrongProcess."""
+        try:
+            counts = self._store.run(browse.counts())
+        except _NOT_NOW:
+            raise
+        except Exception:  # of whatever kind, as below; the operation is counted and logged
+            counts = 0, 0
+        return self._store.status(*counts)
+
     def observe(self) -> Observation:
         """Everything, as of now. A database that cannot be read makes the collection
         unavailable, and leaves the counters. Raises Closed, InTransaction, WrongProcess."""
         store, recorder = self._store, self._store.recorder
         found, collection = self._collect()
-        runtime = self._runtime()
-        queues = None if found is None else [_gauges(queue, found.at) for queue in found.queues]
-        subscriptions = sum(queue.kind == "subscription" for queue in queues or ())
+        counted = [] if found is None else [_gauges(queue, found.at) for queue in found.queues]
+        subscriptions = sum(queue.kind == "subscription" for queue in counted)
         lags = {} if found is None else {name: ms / 1000 for name, ms in found.lags.items()}
         return Observation(
             sampled_at_ms=store.clock.now() if found is None else found.at,
@@ -48,14 +63,14 @@ class Observer:
             version=__version__,
             access="embedded",
             collection=collection,
-            queue_count=len(queues or ()) - subscriptions,
+            queue_count=len(counted) - subscriptions,
             subscription_count=subscriptions,
-            queues=queues,
-            runtime=runtime,
+            queues=None if found is None else counted,
+            runtime=self._runtime(),
             messages=recorder.effects.snapshot(self._live),
             storage=Storage(operations=recorder.storage.snapshot(), pool=store.pool()),
             maintenance=recorder.maintenance.snapshot(lags),
-            filters=recorder.effects.failures(),
+            filters=recorder.effects.filter_failures(),
             http=NO_HTTP,
         )
 
@@ -64,8 +79,8 @@ class Observer:
         found: Inventory | None = None
         code = ""
         try:
-            found = self._store.run(inventory.take())
-        except (Closed, InTransaction, WrongProcess):
+            found = self._store.run(inventory.count_messages())
+        except _NOT_NOW:
             raise
         except Exception as error:  # of whatever kind: to be observed is what it is for
             code = fault_of(error).code
@@ -93,17 +108,13 @@ class Observer:
 
 
 def _gauges(queue: QueueCounts, now: int) -> QueueGauges:
-    states = queue.active, queue.locked, queue.deferred, queue.scheduled, queue.dead_lettered
+    states = {state: getattr(queue, state) for state in STATES}
     age_ms = 0 if queue.oldest_at is None else max(now - queue.oldest_at, 0)
     return QueueGauges(
         queue=queue.name,
         kind=queue.kind,
-        active=queue.active,
-        locked=queue.locked,
-        deferred=queue.deferred,
-        scheduled=queue.scheduled,
-        dead_lettered=queue.dead_lettered,
+        **states,
         unexpected=0,  # a rule of the table keeps every row in one of the five
-        retained=sum(states),
+        retained=sum(states.values()),
         oldest_message_age_seconds=age_ms / 1000,
     )

@@ -176,7 +176,7 @@ def retire(queue: Queue, expected: str) -> Steps[None]:
     now: int = yield NOW
     yield Statement(MARK_DELETED, (now, queue.id))
     yield Changed(queue.name)
-    yield Gone(queue.id)
+    yield Gone(queue.id, queue.name)
 
 
 @operation(reads=True)

@@ -103,9 +103,10 @@ class Ready(_Effect, frozen=True):
 
 
 class Gone(_Effect, frozen=True):
-    """The queue is deleted: every receiver that waits on it is woken."""
+    """The queue of this name is deleted: every receiver that waits on it is woken."""
 
     queue_id: int
+    name: str
 
 
 class Changed(_Effect, frozen=True):

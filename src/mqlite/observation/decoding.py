@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
+from mqlite.model import STATES
 from mqlite.observation.schema import Histogram, Observation, QueueGauges
 from mqlite.observation.vocabulary import (
     AUTHENTICATION,
-    ERROR_CODES,
     FILTER_STAGES,
     OPERATIONS,
     STORAGE_RESULTS,
@@ -51,10 +51,7 @@ def _check_availability(found: Observation) -> None:
         _check_queues(found, found.queues or [])
     else:
         _require(found.queues is None, "the collection is unavailable and there are queues")
-        _require(
-            collection.error_code in ERROR_CODES,
-            f"collection.error_code is {collection.error_code!r}",
-        )
+        _require(bool(collection.error_code), "the collection is unavailable and has no error_code")
     _require(
         runtime.read_available == (runtime.ping_seconds is not None),
         "runtime.read_available disagrees with ping_seconds",
@@ -77,9 +74,8 @@ def _check_queues(found: Observation, queues: list[QueueGauges]) -> None:
         "queue_count and subscription_count disagree with queues",
     )
     for queue in queues:
-        states = queue.active, queue.locked, queue.deferred, queue.scheduled, queue.dead_lettered
         _require(
-            sum(states) + queue.unexpected == queue.retained,
+            sum(getattr(queue, state) for state in STATES) + queue.unexpected == queue.retained,
             f"the states of queue {queue.queue!r} do not add up to retained",
         )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from mqlite.observation.schema import FilterFailures, MessageEvents
-from mqlite.observation.vocabulary import EVENTS, FILTER_EVENTS, FilterStage
+from mqlite.observation.vocabulary import EVENTS, FILTER_EVENTS, FILTER_STAGES, FilterStage
 
 MAX_GONE: Final = 1_000
 """So many deleted queues keep their counts. A program may make and delete queues for ever."""
@@ -38,7 +38,7 @@ class EffectMeter:
         self._cells: dict[int, _Cell] = {}
         self._names: dict[int, str] = {}
         self._gone: dict[str, _Cell] = {}
-        self._unrouted: dict[FilterStage, int] = dict.fromkeys(FILTER_EVENTS.values(), 0)
+        self._unrouted: dict[FilterStage, int] = dict.fromkeys(FILTER_STAGES, 0)
 
     def count(self, effect: Effect) -> None:
         try:
@@ -46,12 +46,12 @@ class EffectMeter:
         except KeyError:
             self._count_first(effect)
 
-    def gone(self, queue_id: int) -> None:
+    def gone(self, queue_id: int, name: str) -> None:
         """The queue is deleted; what happened in it stays counted, under its name."""
         with self._moving:
+            self._names.pop(queue_id, None)
             cell = self._cells.pop(queue_id, None)
-            name = self._names.pop(queue_id, None)
-            if cell is None or name is None:
+            if cell is None:
                 return
             kept = self._gone.pop(name, dict.fromkeys(EVENTS, 0))
             self._gone[name] = {event: kept[event] + number for event, number in cell.items()}
@@ -74,7 +74,8 @@ class EffectMeter:
             for event, count in cell.items()
         ]
 
-    def failures(self) -> list[FilterFailures]:
+    def filter_failures(self) -> list[FilterFailures]:
+        """Messages that filters kept from their subscriptions by failing."""
         return [FilterFailures(stage=stage, count=n) for stage, n in self._unrouted.items()]
 
     def _count_first(self, effect: Effect) -> None:

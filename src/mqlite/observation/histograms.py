@@ -28,6 +28,8 @@ class Durations:
         return sum(self._counts)
 
     def snapshot(self) -> Histogram:
+        """As it is now. A duration that another thread adds meanwhile may be in the sum and not
+        in the buckets yet."""
         counts = self._counts.copy()
         *upto, total = accumulate(counts)
         buckets = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from time import perf_counter
 from typing import Any, Final, Protocol, TypeVar
 
@@ -25,10 +26,10 @@ class Named(Protocol):
 
 
 class Run:
-    """One pass of a task. Of its operations those that fail are noted."""
+    """One pass of a task. `errors` are what failed in it, each with the step that did."""
 
     def __init__(self, task: str) -> None:
-        self.errors: list[tuple[str, Exception]] = []
+        self.errors: list[tuple[str, BaseException]] = []
         self._task = task
 
     def watched(self, run: Callable[[Any], T]) -> Callable[[Any], T]:
@@ -37,13 +38,13 @@ class Run:
         def watching(operation: Named) -> T:
             try:
                 return run(operation)
-            except Exception as error:
+            except BaseException as error:
                 self.errors.append((operation.name, error))
                 raise
 
         return watching
 
-    def ended_by(self, error: Exception) -> None:
+    def ended_by(self, error: BaseException) -> None:
         """The pass gave up, if not for an operation then for something of its own."""
         if all(known is not error for _, known in self.errors):
             self.errors.append((self._task, error))
@@ -55,7 +56,7 @@ class _Task:
     def __init__(self, name: str) -> None:
         self.name = name
         self.enabled = False
-        self.runs = {"success": 0, "error": 0, "interrupted": 0}
+        self.runs = Runs(success=0, error=0, interrupted=0)
         self.durations = Durations(STORAGE_BOUNDS)
         self.outcome: TaskOutcome = "never"
         self.last_run = 0
@@ -68,7 +69,7 @@ class _Task:
         return MaintenanceTask(
             task=self.name,
             enabled=self.enabled,
-            runs=Runs(**self.runs),
+            runs=copy(self.runs),
             duration_seconds=self.durations.snapshot(),
             last_success_at_ms=self.last_success,
             lag_seconds=lag,
@@ -77,7 +78,7 @@ class _Task:
                 last_run_at_ms=self.last_run,
                 consecutive_failures=self.streak,
                 recovered_at_ms=self.recovered,
-                failures=list(self.failures.copy()),
+                failures=list(self.failures.copy()),  # a pass may add to it meanwhile
             ),
         )
 
@@ -103,13 +104,16 @@ class MaintenanceMeter:
     @contextmanager
     def run(self, name: str) -> Iterator[Run]:
         """Count what the block does as a pass of the task. A failure ends the pass, and is
-        told to the log and to whoever observes; the block's surroundings go on."""
+        told to the log and to whoever observes; the block's surroundings go on. What is no
+        Exception, as an interrupt from the keyboard, goes through."""
         run = Run(name)
         started = perf_counter()
         try:
             yield run
-        except Exception as error:
+        except BaseException as error:
             run.ended_by(error)
+            if not isinstance(error, Exception):
+                raise
         finally:
             self._ended(self._tasks[name], run, perf_counter() - started)
 
@@ -122,22 +126,26 @@ class MaintenanceMeter:
         if not run.errors:
             self._succeeded(task)
             return
-        faults = [(step, error, fault_of(error)) for step, error in run.errors]
         failed = False
-        for step, error, fault in faults:
+        for step, error in run.errors:
+            fault = fault_of(error)
             found = detail(error, fault, step, task.last_run)
             if fault.interrupted:
                 self._reporter.interrupted("maintenance.interrupted", found, task=task.name)
-                continue
-            failed = True
-            task.failures.append(found)
-            self._reporter.failed("maintenance.failure", found, error, task=task.name)
-        task.outcome = "failed" if failed else "interrupted"
-        task.runs["error" if failed else "interrupted"] += 1
-        task.streak += failed
+            else:
+                failed = True
+                task.failures.append(found)
+                self._reporter.failed("maintenance.failure", found, error, task=task.name)
+        if failed:
+            task.runs.error += 1
+            task.outcome = "failed"
+            task.streak += 1
+        else:
+            task.runs.interrupted += 1
+            task.outcome = "interrupted"
 
     def _succeeded(self, task: _Task) -> None:
-        task.runs["success"] += 1
+        task.runs.success += 1
         task.outcome = "ok"
         task.last_success = task.last_run
         if task.streak:

@@ -20,6 +20,8 @@ class Recorder:
         name_of: Callable[[int], str | None],
         logger: logging.Logger,
     ) -> None:
+        """`now` is in epoch milliseconds; `name_of` tells the name of a queue by its id, if
+        that takes no look into the database. Failures are told to the `logger`."""
         reporter = Reporter(logger)
         self.started_at_ms = now()
         self.effects = EffectMeter(name_of)

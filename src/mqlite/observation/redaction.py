@@ -13,10 +13,10 @@ _SECRETS: Final = (
     (
         re.compile(
             r"\b([\w-]*(?:token|secret|password|passwd|pwd|api[_-]?key|authorization|credential)s?)"
-            r"(['\"]?\s*[=:]\s*)(['\"]?)[^\s'\",;&]+",
+            r"(['\"]?\s*[=:]\s*)(?:'[^']*'?|\"[^\"]*\"?|[^\s'\",;&]+)",
             re.IGNORECASE,
         ),
-        r"\1\2\3[redacted]",
+        r"\1\2[redacted]",
     ),
     (re.compile(r"\b(?:mqk|mq[a-z]?|sk|pk|gh[a-z])_[A-Za-z0-9_-]{8,}"), "[redacted]"),
     (re.compile(r"\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?"), "[redacted]"),

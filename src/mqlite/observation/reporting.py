@@ -14,7 +14,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, Final
 
-import msgspec
+from msgspec.structs import asdict
 
 from mqlite.observation.redaction import redacted
 from mqlite.observation.schema import ErrorDetail
@@ -41,13 +41,17 @@ class Reporter:
     ) -> None:
         """What failed, with the error's own words, redacted; a traceback, redacted too, where
         nobody foresaw the error."""
-        told = {"provider": redacted(_words(error))}
-        trace = _stand_in(error) if failure.category == "other" else None
-        self._tell(logging.ERROR, event, failure, subject, told, trace)
+        fields = self._fields(logging.ERROR, event, failure, subject)
+        if fields is not None:
+            unforeseen = failure.category == "other"
+            fields["provider"] = redacted(_words(error))
+            self._write(logging.ERROR, fields, _stand_in(error) if unforeseen else None)
 
     def interrupted(self, event: str, interruption: ErrorDetail, **subject: str) -> None:
         """What did not come to its end because somebody wanted it so."""
-        self._tell(logging.INFO, event, interruption, subject, {}, None)
+        fields = self._fields(logging.INFO, event, interruption, subject)
+        if fields is not None:
+            self._write(logging.INFO, fields)
 
     def recovered(self, task: str, failures: int, at_ms: int) -> None:
         """A task is well again after so many failed passes in a row."""
@@ -56,30 +60,18 @@ class Reporter:
             {"event": "maintenance.recovered", "at_ms": at_ms, "task": task, "failures": failures},
         )
 
-    def _tell(
-        self,
-        level: int,
-        event: str,
-        found: ErrorDetail,
-        subject: dict[str, str],
-        told: dict[str, str],
-        trace: BaseException | None,
-    ) -> None:
+    def _fields(
+        self, level: int, event: str, found: ErrorDetail, subject: dict[str, str]
+    ) -> dict[str, Any] | None:
+        """What the record says; None where there is to be none."""
         if not self._logger.isEnabledFor(level):
-            return
+            return None
         omitted = self._omitted(event, found.fingerprint)
         if omitted is None:
-            return
-        fields: dict[str, Any] = {"event": event, "at_ms": found.at_ms, **subject}
-        fields |= {
-            name: value
-            for name, value in msgspec.structs.asdict(found).items()
-            if value is not None and name != "at_ms"
-        }
-        fields |= told
-        if omitted:
-            fields["omitted"] = omitted
-        self._write(level, fields, trace)
+            return None
+        known = {name: value for name, value in asdict(found).items() if value is not None}
+        fields = {"event": event, "at_ms": found.at_ms, **subject, **known}
+        return fields | {"omitted": omitted} if omitted else fields
 
     def _omitted(self, event: str, fingerprint: str) -> int | None:
         """How many of this kind were left out since the last that was told of; None where

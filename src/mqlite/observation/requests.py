@@ -28,11 +28,11 @@ class RequestMeter:
         """`rpcs` are the labels of the operations by path, `codes` all that can be answered."""
         codes = tuple(codes)
         self._rpcs = {path: (label, _Rpc(codes)) for path, label in sorted(rpcs.items())}
-        self._authentication = dict.fromkeys(AUTHENTICATION, 0)
+        self._authentication: dict[str, int] = dict.fromkeys(AUTHENTICATION, 0)
 
     def answered(self, path: str, code: str, seconds: float, handler_seconds: float | None) -> None:
         """A request was answered after `seconds`; its handler took `handler_seconds`, None
-        where authentication kept it from one."""
+        where authentication kept it from one. Nothing for a path that is no operation's."""
         found = self._rpcs.get(path)
         if found is None:
             return
@@ -43,7 +43,7 @@ class RequestMeter:
             rpc.handler.add(handler_seconds)
 
     def authenticated(self, outcome: str) -> None:
-        """A credential was looked at, for the last time."""
+        """What became of a request's credential in the end."""
         self._authentication[outcome] += 1
 
     def snapshot(self) -> Http:

@@ -3,6 +3,9 @@
 Field names are those of the wire. Times are epoch milliseconds, durations seconds, sizes
 bytes. Counters start at zero when the queue is opened. A value that could not be had is
 None, never zero.
+
+Words are those of `vocabulary`. Only the two states, on which it depends what else must be
+there, are closed sets: a newer broker may have words that are not known here.
 """
 
 from __future__ import annotations
@@ -11,15 +14,7 @@ from typing import Annotated
 
 import msgspec
 
-from mqlite.observation.vocabulary import (
-    Access,
-    Collection,
-    FilterStage,
-    HttpState,
-    Operation,
-    Outcome,
-    TaskOutcome,
-)
+from mqlite.observation.vocabulary import CollectionState, HttpState
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Millis = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -50,16 +45,16 @@ class CollectionStatus(Part):
     """How the queue counts were had. `last_success_at_ms` is 0 before the first success;
     `error_code` is empty where the state is `available`."""
 
-    state: Collection
+    state: CollectionState
     last_success_at_ms: Millis
     duration_seconds: Seconds
     error_code: str
 
 
 class QueueGauges(Part):
-    """The messages of one queue or subscription. `unexpected` are rows in a state that is
-    none of the five; `retained` is all of them. The age is that of the oldest active or
-    locked message since it was first enqueued, 0 where there is none."""
+    """The messages of one queue or subscription, which `kind` tells. `unexpected` are rows in a
+    state that is none of the five; `retained` is all of them. The age is that of the oldest
+    active or locked message since it was first enqueued, 0 where there is none."""
 
     queue: str
     kind: str
@@ -97,7 +92,9 @@ class MessageEvents(Part):
 
 class ErrorDetail(Part):
     """A failure, explained without quoting anything of it. `step` is the operation that
-    failed. Failures of the same kind have the same `fingerprint`."""
+    failed. Failures of the same kind have the same `fingerprint`. `sqlite_code` is SQLite's
+    name for what it answered, None where it was not asked; `http_status` is what a database
+    behind a network answered, and so None for a local file."""
 
     at_ms: Millis
     step: str
@@ -112,8 +109,8 @@ class StorageOperation(Part):
     """Operations of the engine that ended the same way. `last_error` is the latest of them,
     while the count is of all."""
 
-    operation: Operation
-    outcome: Outcome
+    operation: str
+    outcome: str
     error_code: str
     count: Count
     retries: Count
@@ -151,7 +148,7 @@ class Diagnostics(Part):
     """How a task fares: its latest outcome, failed passes in a row, when it last recovered
     from such a row (0: never), and its latest failed steps, the newest last."""
 
-    outcome: TaskOutcome
+    outcome: str
     last_run_at_ms: Millis
     consecutive_failures: Count
     recovered_at_ms: Millis
@@ -175,7 +172,7 @@ class MaintenanceTask(Part):
 class FilterFailures(Part):
     """Messages that a subscription did not get because its filter failed."""
 
-    stage: FilterStage
+    stage: str
     count: Count
 
 
@@ -214,14 +211,15 @@ class Http(Part):
 
 
 class Observation(Part):
-    """A queue and its work, sampled over a moment. The gauges of the queues share one read
-    and one clock value; `queues` is None where that read failed."""
+    """A queue and its work, sampled over a moment. The gauges of the queues share one read and
+    one clock value, `sampled_at_ms`; `queues` is None where that read failed. A read of more
+    than a second goes on in a new snapshot of the database."""
 
     sampled_at_ms: Millis
     started_at_ms: Millis
     backend: str
     version: str
-    access: Access
+    access: str
     collection: CollectionStatus
     queue_count: Count
     subscription_count: Count

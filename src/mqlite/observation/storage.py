@@ -22,6 +22,7 @@ from mqlite.observation.vocabulary import (
 )
 
 _FOLD: Final = 1024
+"""So many durations wait before they are counted: to append costs a sender less than a lock."""
 
 
 class Asked(Protocol):
@@ -60,7 +61,7 @@ class Measured:
 
 
 class _Cell:
-    """Operations of a kind that ended in the same way."""
+    """Operations of one kind that ended in the same way."""
 
     __slots__ = ("durations", "last_error", "retries", "waiting")
 
@@ -88,18 +89,18 @@ class StorageMeter:
         self._cells: dict[tuple[Operation, Outcome, str], _Cell] = {
             (operation, *result): _Cell() for operation in OPERATIONS for result in STORAGE_RESULTS
         }
-        self._fine = {operation: self._cells[operation, "ok", ""] for operation in OPERATIONS}
+        self._succeeded = {operation: self._cells[operation, "ok", ""] for operation in OPERATIONS}
 
     def succeeded(self, operation: Operation, started: float) -> None:
-        """An operation is done that was asked for at `started` (`perf_counter`)."""
-        cell = self._fine[operation]
+        """An operation is done that was asked for at `started` (seconds, `perf_counter`)."""
+        cell = self._succeeded[operation]
         waiting = cell.waiting
         waiting.append(perf_counter() - started)
         if len(waiting) >= _FOLD or self._pending_retries:
             self._ended(operation, cell)
 
     def failed(self, operation: Operation, step: str, started: float, error: BaseException) -> None:
-        """An operation came to nothing. `step` is its name."""
+        """An operation came to nothing. `step` is its name; `started` as of `succeeded`."""
         fault = fault_of(error)
         found = detail(error, fault, step, self._now())
         cell = self._cells[operation, fault.outcome, fault.code]

@@ -62,7 +62,7 @@ class Publisher:
                     due[effect.kind] = effect.at
             elif isinstance(effect, Gone):
                 self._waiters.gone(effect.queue_id)
-                self._meter.gone(effect.queue_id)
+                self._meter.gone(effect.queue_id, effect.name)
             elif isinstance(effect, Unrouted):
                 self._report(effect)
         for queue_id, count in ready.items():

@@ -143,15 +143,6 @@ def has_log_reset_bug(version: tuple[int, int, int]) -> bool:
     return version < (3, 51, 3) and version[2] < fixed.get(version[:2], 1_000_000)
 
 
-def pages(connection: sqlite3.Connection) -> tuple[int, int, int]:
-    """Pages of the database, free ones among them, and bytes in a page."""
-    return (
-        pragma(connection, "page_count"),
-        pragma(connection, "freelist_count"),
-        pragma(connection, "page_size"),
-    )
-
-
 def pragma(connection: sqlite3.Connection, name: str) -> Any:
     """The value of a setting."""
     row = connection.execute(f"PRAGMA {name}").fetchone()

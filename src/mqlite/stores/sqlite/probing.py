@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -11,8 +12,8 @@ from typing import Any, NamedTuple
 from mqlite.errors import Unavailable
 from mqlite.observation.schema import Pool
 from mqlite.observation.storage import StorageMeter
-from mqlite.stores.sqlite import connection as connections
 from mqlite.stores.sqlite.admission import Line
+from mqlite.stores.sqlite.connection import pragma
 from mqlite.stores.sqlite.housekeeping import Housekeeper
 from mqlite.stores.sqlite.location import bytes_on_disk
 from mqlite.stores.sqlite.reader import Reader
@@ -24,7 +25,6 @@ class Probe(NamedTuple):
     `free_pages`; the sizes of the files where there are none."""
 
     ping_s: float | None
-    pages_bytes: int
     free_pages: int | None
     file_bytes: int | None
     log_bytes: int | None
@@ -37,12 +37,11 @@ def probe(
     meter: StorageMeter,
 ) -> Probe:
     """A trivial read, and the sizes. `look` asks a connection."""
-    pages = page_size = 0
     free_pages: int | None = None
     ping_s: float | None = None
     started = perf_counter()
     try:
-        pages, free_pages, page_size = look(connections.pages)
+        free_pages = look(partial(pragma, name="freelist_count"))
     except Unavailable as error:
         meter.failed("read", "probe", started, error)
     else:
@@ -50,7 +49,6 @@ def probe(
         ping_s = perf_counter() - started
     return Probe(
         ping_s,
-        pages * page_size,
         free_pages,
         _size(path),
         None if house is None else house.log_bytes(),

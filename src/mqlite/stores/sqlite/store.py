@@ -286,7 +286,7 @@ class SqliteStore:
             location=str(self.location),
             schema_version=ledger.SCHEMA_VERSION,
             ping_ms=-1 if probe.ping_s is None else round(probe.ping_s * 1000),
-            db_size_bytes=probe.pages_bytes if probe.file_bytes is None else probe.file_bytes,
+            db_size_bytes=probe.file_bytes or 0,
             queues=queues,
             subscriptions=subscriptions,
             wal_size_bytes=probe.log_bytes or 0,
