@@ -7,7 +7,7 @@ so a program moves from one to the other by changing how it opens the queue.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload, runtime_checkable
 
 from mqlite.durations import Duration, When
 from mqlite.keys import AsyncKeyOperations, KeyOperations
@@ -35,13 +35,14 @@ from mqlite.observation.schema import Observation
 if TYPE_CHECKING:
     from mqlite.clock import Clock
     from mqlite.messages import AsyncMessage, Message
-    from mqlite.receiver.options import ReceiverOptions
+    from mqlite.receiver.options import Declare, ReceiverOptions, RunOptions
     from mqlite.receiver.receivers import AsyncReceiver, Receiver
     from mqlite.receiver.workers import Workers
 
 Handler = Callable[..., Any]
 """Called with a message; returns or raises what is to become of it."""
 H = TypeVar("H", bound=Handler)
+T = TypeVar("T")
 
 
 @runtime_checkable
@@ -250,7 +251,13 @@ class MQ(KeyOperations, Protocol):
     def workers(self) -> Workers:
         """The handlers declared with `worker`."""
 
-    def worker(self, queue: str, **options: Unpack[ReceiverOptions]) -> Callable[[H], H]:
+    @overload
+    def worker(self, queue: str, *, type: type[T], **options: Unpack[RunOptions]) -> Declare[T]: ...
+
+    @overload
+    def worker(self, queue: str, **options: Unpack[ReceiverOptions]) -> Callable[[H], H]: ...
+
+    def worker(self, queue: str, **options: Unpack[ReceiverOptions]) -> Any:
         """Declare the decorated function the handler of a queue; the options are those of
         `receiver`. `run_workers` runs it. Raises InvalidArgument."""
 
@@ -408,7 +415,13 @@ class AsyncMQ(AsyncKeyOperations, Protocol):
     def workers(self) -> Workers:
         """The handlers declared with `worker`."""
 
+    @overload
+    def worker(self, queue: str, *, type: type[T], **options: Unpack[RunOptions]) -> Declare[T]: ...
+
+    @overload
     def worker(self, queue: str, **options: Unpack[ReceiverOptions]) -> Callable[[H], H]: ...
+
+    def worker(self, queue: str, **options: Unpack[ReceiverOptions]) -> Any: ...
 
     async def run_workers(self, *, handle_signals: bool = False) -> bool:
         """Run everything declared with `worker` until a failure that lasts, cancellation or,

@@ -7,6 +7,7 @@ an error that names the accepted ones.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ from mqlite.model import (
 
 _POSITIVE: Final = ("lock_duration", "max_delivery_count")
 _UNBOUNDED: Final = -1
+_SENDABLE: Final = re.compile(r"[!-~]+")
 
 
 def check_known(given: Mapping[str, object], known: type, what: str) -> None:
@@ -80,8 +82,12 @@ def _finite(value: float, field: str) -> float:
 
 
 def out_message(body: Body, fields: MessageFields) -> OutMessage:
-    """A message to send, checked. Raises TypeError for a field that messages do not have."""
-    message = OutMessage(body=_bytes(body), **fields)  # type: ignore[arg-type]  # properties=None
+    """A message to send, checked."""
+    try:
+        message = OutMessage(body=_bytes(body), **fields)  # type: ignore[arg-type]  # properties=None
+    except TypeError:
+        check_known(fields, MessageFields, "field")
+        raise
     if message.properties is None:
         message.properties = {}
     return _checked(message)
@@ -180,6 +186,18 @@ def text(value: str, field: str) -> str:
     if not value.isascii():
         _encoded(value, field)
     return value
+
+
+def bearer_token(value: str, field: str) -> str:
+    """A token that a header can carry. Raises InvalidArgument, which does not repeat it."""
+    if not _SENDABLE.fullmatch(text(value, field)):
+        raise InvalidArgument(f"{field}: a token is printable ASCII without spaces")
+    return value
+
+
+def with_article(kind: str) -> str:
+    """The name of a class behind "a" or "an". A leading "U" is that of `UUID` and `User`."""
+    return f"{'an' if kind[:1].lower() in 'aeio' else 'a'} {kind}"
 
 
 def _encoded(value: str, field: str) -> bytes:

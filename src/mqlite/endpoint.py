@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Final, NamedTuple
-from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from mqlite.errors import InvalidArgument
 
@@ -12,6 +12,7 @@ DEFAULT_PORT: Final = 6754
 
 _PLAIN: Final = ("http", "https")
 _OURS: Final = {"mqlite": "http", "mqlites": "https"}
+_TLS: Final = ("tls=true", "tls=false")
 _EXAMPLES: Final = "http://127.0.0.1:6754, https://mq.example.com or mqlite://token@host"
 
 
@@ -32,14 +33,14 @@ def parse_endpoint(text: str) -> Endpoint:
     """Read `http(s)://...`, `mqlite://[token@]host[:port]` or `mqlites://...`.
 
     An http(s) URL keeps everything but trailing slashes. The others carry a token, default
-    to port 6754, and take `?tls=true`; their path is dropped. Raises InvalidArgument,
-    without repeating a credential.
+    to port 6754, and take `?tls=true` or `?tls=false`; their path is dropped. Raises
+    InvalidArgument, without repeating a credential.
     """
     parts = _split(text)
+    options = _options(parts)
     if parts.scheme in _PLAIN:
         return Endpoint(text.rstrip("/"))
-    secure = "true" in parse_qs(parts.query).get("tls", ())
-    scheme = "https" if secure else _OURS[parts.scheme]
+    scheme = "https" if "tls=true" in options else _OURS[parts.scheme]
     userinfo, _, hostport = parts.netloc.rpartition("@")
     if parts.port is None:
         hostport = f"{hostport.removesuffix(':')}:{DEFAULT_PORT}"
@@ -83,3 +84,19 @@ def _split(text: str) -> SplitResult:
     if not parts.hostname:
         raise InvalidArgument(f"invalid endpoint {shown!r}: the host is missing")
     return parts
+
+
+def _options(parts: SplitResult) -> list[str]:
+    """What stands in the query. Raises InvalidArgument for what it knows nothing of, naming that
+    unless it may be a part of a secret."""
+    options = parts.query.split("&") if parts.query else []
+    ours = parts.scheme in _OURS
+    known = "known are tls=true and tls=false" if ours else f"an {parts.scheme} URL takes none"
+    for option in options:
+        if not (ours and option in _TLS):
+            name, _, value = option.partition("=")
+            shown = f" {name!r}" if value and "@" not in f"{parts.query}{parts.fragment}" else ""
+            raise InvalidArgument(f"unknown option{shown} in the endpoint; {known}")
+    if parts.fragment:
+        raise InvalidArgument("an endpoint has no fragment ('#...')")
+    return options

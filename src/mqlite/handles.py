@@ -6,14 +6,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack, overload
 from weakref import WeakSet
 
-from mqlite.api import MQ, AsyncMQ, H
+from mqlite.api import MQ, AsyncMQ, H, T
 from mqlite.clock import Clock
 
 if TYPE_CHECKING:
-    from mqlite.receiver.options import ReceiverOptions
+    from mqlite.receiver.options import Declare, ReceiverOptions, RunOptions
     from mqlite.receiver.receivers import AsyncReceiver, Receiver
     from mqlite.receiver.running import Run
     from mqlite.receiver.workers import Workers
@@ -50,7 +50,13 @@ class Handle(ABC):
 
         return Workers()
 
-    def worker(self, queue: str, **options: Unpack[ReceiverOptions]) -> Callable[[H], H]:
+    @overload
+    def worker(self, queue: str, *, type: type[T], **options: Unpack[RunOptions]) -> Declare[T]: ...
+
+    @overload
+    def worker(self, queue: str, **options: Unpack[ReceiverOptions]) -> Callable[[H], H]: ...
+
+    def worker(self, queue: str, **options: Unpack[ReceiverOptions]) -> Any:
         return self.workers.worker(queue, **options)
 
 

@@ -115,7 +115,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
         ("lookalike:holder", "lookalike:holder is a Holder; it must be mqlite.Workers"),
         ("lookalike:failing", "lookalike:failing is a Failing; it must be mqlite.Workers"),
         ("tasks:nothing", "tasks has no 'nothing'"),
-        ("tasks:number", "tasks:number is a int; it must be mqlite.Workers"),
+        ("tasks:number", "tasks:number is an int; it must be mqlite.Workers"),
         ("tasks:empty", "tasks:empty declares no workers"),
     ],
 )  # fmt: skip

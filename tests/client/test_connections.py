@@ -231,6 +231,17 @@ def test_what_is_not_http(connect: Connect, call: Calls, error: type[MqliteError
             call(mq)
 
 
+@pytest.mark.parametrize("length", [10**15, 10**20])
+def test_an_answer_that_claims_more_than_memory_holds_is_lost(
+    connect: Connect, length: int
+) -> None:
+    claimed = f"HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{{}}".encode()
+    with scripted(lambda peer: peer.serve(claimed).close()) as peer:
+        mq = connect(peer.url, retry_for=0)
+        with pytest.raises(OutcomeUnknown):
+            mq.send("q", b"x")
+
+
 @pytest.mark.parametrize("status", ["502 Bad Gateway", "503 Unavailable", "504 Gateway Timeout"])
 def test_a_gateway_does_not_know_what_became_of_a_request(connect: Connect, status: str) -> None:
     gateway = answer(b"<html>", status)

@@ -30,12 +30,15 @@ class Plenty:
         if method == "Receive":
             self.asked.append(body["max_messages"])
             return 200, {"messages": [self._next() for _ in range(body["max_messages"])]}
-        settled = [{"seq_number": each["seq_number"], "ok": True} for each in body["messages"]]
-        return 200, {"results": settled}
+        if method == "CompleteBatch":
+            settled = [{"seq_number": each["seq_number"], "ok": True} for each in body["messages"]]
+            return 200, {"results": settled}
+        return 200, {"ok": True}
 
     def _next(self) -> dict[str, Any]:
         self._handed_out += 1
-        return {"seq_number": self._handed_out, "lock_token": "t", "lease_ms": 600_000}
+        lease = {"lock_token": "t", "locked_until_ms": 2**42, "lease_ms": 600_000}
+        return {"seq_number": self._handed_out, **lease}
 
 
 class Desk:
@@ -85,23 +88,21 @@ def patiently(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "GATHER_SECONDS", FOREVER_S)
 
 
-@pytest.mark.parametrize(("options", "most"), [({}, 4), ({"prefetch": 3}, 3)])
+@pytest.mark.parametrize(("prefetch", "ending"), [(4, 4), (3, 2)])
 @pytest.mark.usefixtures("patiently")
-def test_slots_that_become_free_together_are_claimed_together(
-    options: dict[str, Any], most: int
-) -> None:
+def test_slots_that_become_free_together_are_claimed_together(prefetch: int, ending: int) -> None:
     broker = Plenty()
     with (
         stub.serving(broker) as served,
         mqlite.connect(served.url) as mq,
-        handling(mq, concurrency=most, **options) as (desk, receiver),
+        handling(mq, concurrency=4, prefetch=prefetch) as (desk, receiver),
     ):
-        eventually(lambda: desk.began == most)
-        desk.end(*range(1, most))
-        eventually(lambda: receiver.counts.completed == most - 1)
-        desk.end(most)
-        eventually(lambda: desk.began == 2 * most)
-        assert broker.asked == [most, most]
+        eventually(lambda: desk.began == prefetch)
+        desk.end(*range(1, ending))
+        eventually(lambda: receiver.counts.completed == ending - 1)
+        desk.end(ending)
+        eventually(lambda: desk.began == 2 * prefetch)
+        assert broker.asked == [prefetch, prefetch]
 
 
 def test_a_handler_that_takes_long_holds_up_no_claim() -> None:
@@ -128,6 +129,9 @@ def test_a_claim_that_waits_for_its_slots_is_stopped_at_once() -> None:
         eventually(lambda: desk.began == 2)
         desk.end(1)
         eventually(lambda: receiver.counts.completed == 1)
+        receiver.stop()
+        eventually(lambda: "mqlite claims q" not in {each.name for each in threading.enumerate()})
+        assert receiver.running == 1
     assert broker.asked == [2]
 
 

@@ -15,6 +15,7 @@ from mqlite import (
     Defer,
     InvalidArgument,
     LockLost,
+    NotFound,
     Reject,
     Snooze,
     Unsupported,

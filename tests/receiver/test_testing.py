@@ -134,9 +134,7 @@ def test_workers_of_a_registry(mq: mqlite.Embedded, async_mq: mqlite.AsyncEmbedd
     assert asyncio.run(work_async(async_mq, workers))["q"].completed == 1
 
 
-def test_there_have_to_be_workers(
-    mq: mqlite.Embedded, async_mq: mqlite.AsyncEmbedded
-) -> None:
+def test_there_have_to_be_workers(mq: mqlite.Embedded, async_mq: mqlite.AsyncEmbedded) -> None:
     mq.worker("q")(print)
     with pytest.raises(InvalidArgument, match="there are no workers"):
         work(mq, Workers())

@@ -18,10 +18,11 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol, Unpack
 
+from mqlite.arguments import check_known
 from mqlite.broker.app import Broker
 from mqlite.broker.auth import Tokens
 from mqlite.broker.limits import Timeouts
-from mqlite.broker.options import Options
+from mqlite.broker.options import Options, ServeOptions
 from mqlite.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -39,8 +40,10 @@ class Open(Protocol):
 def asgi(mq: Open, *, tokens: Tokens, **options: Unpack[Options]) -> Broker:
     """An ASGI application, to mount in another one under any prefix; needs no lifespan.
 
-    Raises InvalidArgument for unusable tokens, and for metrics without any.
+    Raises InvalidArgument for unusable tokens, for metrics without any, and for an unknown
+    option.
     """
+    check_known(options, Options, "option")
     return Broker(mq.core, tokens, **options)
 
 
@@ -61,6 +64,7 @@ def serve(
     also for tokens "off" on an address that others can reach unless
     `insecure_allow_remote`; OSError when the address cannot be taken.
     """
+    check_known(options, ServeOptions, "option")
     broker = asgi(mq, tokens=tokens, **options)
     with _listening(broker, addr, insecure_allow_remote) as (listener, url):
         server = _server(broker, timeouts, (lambda: ready(url)) if ready else None)
@@ -81,6 +85,7 @@ def serving(
 
     Raises as `serve`.
     """
+    check_known(options, ServeOptions, "option")
     broker = asgi(mq, tokens=tokens, **options)
     with _listening(broker, addr, insecure_allow_remote) as (listener, url):
         ready = threading.Event()

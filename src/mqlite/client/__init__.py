@@ -18,3 +18,7 @@ def __getattr__(name: str) -> Any:
 
     value = globals()[name] = getattr(asynchronous, name)
     return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -168,7 +168,8 @@ def _answer(connection: HTTPConnection) -> Answer | Lost:
         return answer
     except TimeoutError:
         return Lost("no answer came in time")
-    except (OSError, HTTPException, ValueError) as error:
+    except (OSError, HTTPException, ValueError, OverflowError, MemoryError) as error:
+        # The last two where the answer claims a length that no memory has.
         return Lost(f"the connection broke ({_reason(error)})")
 
 

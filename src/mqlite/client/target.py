@@ -41,8 +41,6 @@ class Target:
         if self.base_url != read.base_url:
             raise InvalidArgument("an http endpoint holds no user name; give the token apart")
         parts = urlsplit(self.base_url)
-        if parts.query or parts.fragment:
-            raise InvalidArgument("an http endpoint must not have a query or a fragment")
         self.address = parts.netloc
         self.secure = parts.scheme == "https"
         self.prefix = parts.path
@@ -76,11 +74,7 @@ def _headers(token: str) -> dict[str, str]:
         "User-Agent": f"mqlite-python/{__version__}",
     }
     if token:
-        if not isinstance(token, str):
-            raise InvalidArgument(f"token must be text, got {type(token).__name__}")
-        if not (token.isascii() and token.isprintable()):
-            raise InvalidArgument("the token holds characters no HTTP header can carry")
-        headers["Authorization"] = f"Bearer {token}"
+        headers["Authorization"] = f"Bearer {arguments.bearer_token(token, 'token')}"
     return headers
 
 

@@ -58,14 +58,19 @@ class Single(msgspec.Struct):
 
 
 class Batch:
-    """Sends that wait for the end of the loop's present round; `task` is who sends them, once
-    it has begun."""
+    """Sends that wait for the end of the loop's present round, when `task` has `begun`."""
+
+    task: asyncio.Task[None]
 
     def __init__(self) -> None:
         self.sends: list[Single] = []
-        self.task: asyncio.Task[None] | None = None
+        self.begun = False
         self.room = MOST
         self.room_bytes = MOST_BYTES
+
+    def takes(self, message: OutMessage) -> bool:
+        """Whether there is room for it; none where somebody has cancelled every task."""
+        return self.room > 0 and self.room_bytes >= len(message.body) and not self.task.cancelling()
 
 
 class Gathering:
@@ -87,7 +92,7 @@ class Gathering:
         try:
             return await future
         except asyncio.CancelledError:
-            if batch.task is not None and all(single.waiter.done() for single in batch.sends):
+            if batch.begun and all(single.waiter.done() for single in batch.sends):
                 batch.task.cancel()
             raise
 
@@ -100,12 +105,15 @@ class Gathering:
         message, routes = single.message, single.routes
         destination = Destination(loop, name, at, ttl_ms, 0 if routes is None else id(routes.topic))
         batch = self._batches.get(destination)
-        if batch is None or batch.room <= 0 or batch.room_bytes < len(message.body):
-            batch = self._batches[destination] = Batch()
-            # Not in the first sender's context: that may hold a transaction or a deadline.
-            task = loop.create_task(self._send(destination, batch), context=Context())
-            self._tasks.add(task)
+        if batch is None or not batch.takes(message):
+            batch = Batch()
+            # Not in the first sender's context: that may hold a transaction or a deadline. Nor
+            # by the loop's task factory: an eager one would begin before anybody is in.
+            task = asyncio.Task(self._send(destination, batch), loop=loop, context=Context())
             task.add_done_callback(partial(self._ended, destination, batch))
+            batch.task = task
+            self._tasks.add(task)
+            self._batches[destination] = batch
         batch.sends.append(single)
         batch.room -= 1 if routes is None else max(len(routes.accepted), 1)
         batch.room_bytes -= len(message.body)
@@ -123,7 +131,7 @@ class Gathering:
 
     async def _send(self, destination: Destination, batch: Batch) -> None:
         self._close(destination, batch)
-        batch.task = asyncio.current_task()
+        batch.begun = True
         try:
             await self._run(destination, batch.sends)
         except BaseException as error:

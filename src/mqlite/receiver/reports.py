@@ -44,6 +44,7 @@ class Reporter:
         self._counts = dict.fromkeys(Counts.__struct_fields__, 0)
 
     def tell(self, what: str, error: BaseException, message: BaseMessage | None = None) -> None:
+        """`what` is told of the message; without one it ends in the word before the queue."""
         # It must not end the thread that tells it: not even a log that fails.
         with self._telling, suppress(Exception):
             if self._on_error is None:
@@ -67,9 +68,9 @@ class Reporter:
             return Counts(**self._counts)
 
     def _write(self, what: str, error: BaseException, message: BaseMessage | None) -> None:
-        about = f" message {message.seq_number} of" if message else ""
+        about = f": message {message.seq_number} of" if message else ""
         trace = error if what == HANDLER_FAILED else None
-        _log.warning("%s:%s %r: %s", what, about, self._queue, error, exc_info=trace)
+        _log.warning("%s%s %r: %s", what, about, self._queue, error, exc_info=trace)
 
 
 HANDLER_FAILED: Final = "handler failed"

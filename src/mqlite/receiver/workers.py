@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack, overload
 
-from mqlite.api import MQ, AsyncMQ, H, Handler
+from mqlite.api import MQ, AsyncMQ, H, Handler, T
 from mqlite.errors import InvalidArgument
 from mqlite.receiver.handlers import is_async
-from mqlite.receiver.options import ReceiverOptions, read_options
+from mqlite.receiver.options import Declare, ReceiverOptions, RunOptions, read_options
 from mqlite.receiver.payloads import arguments_for
 from mqlite.receiver.receivers import AsyncReceiver, Receiver
 from mqlite.receiver.reports import Counts
@@ -32,7 +32,13 @@ class Workers:
         self._workers: dict[str, Worker] = {}
         self._receivers: dict[str, Receiver | AsyncReceiver] = {}
 
-    def worker(self, queue: str, **options: Unpack[ReceiverOptions]) -> Callable[[H], H]:
+    @overload
+    def worker(self, queue: str, *, type: type[T], **options: Unpack[RunOptions]) -> Declare[T]: ...
+
+    @overload
+    def worker(self, queue: str, **options: Unpack[ReceiverOptions]) -> Callable[[H], H]: ...
+
+    def worker(self, queue: str, **options: Unpack[ReceiverOptions]) -> Any:
         """Declare the decorated function the handler of a queue, with the options of
         `receiver`. Raises InvalidArgument, also where the queue has one already."""
         read_options(queue, options)
@@ -48,6 +54,12 @@ class Workers:
 
     def __iter__(self) -> Iterator[Worker]:
         return iter(self._workers.values())
+
+    def declared(self) -> list[Worker]:
+        """All of them. Raises InvalidArgument where there are none."""
+        if not self._workers:
+            raise InvalidArgument("there are no workers; declare them with @worker(queue)")
+        return list(self)
 
     @property
     def needs_loop(self) -> bool:
@@ -80,7 +92,6 @@ class Workers:
             receiver.stop()
 
     def _begins(self, mq: MQ | AsyncMQ) -> list[Begin]:
-        if not self._workers:
-            raise InvalidArgument("there are no workers; declare them with @worker(queue)")
-        self._receivers = {w.queue: mq.receiver(w.queue, **w.options) for w in self}
-        return [partial(self._receivers[w.queue].begin, w.handler) for w in self]
+        declared = self.declared()
+        self._receivers = {w.queue: mq.receiver(w.queue, **w.options) for w in declared}
+        return [partial(self._receivers[w.queue].begin, w.handler) for w in declared]

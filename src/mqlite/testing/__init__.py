@@ -61,8 +61,10 @@ async def drain_async(
 
 def work(mq: Embedded, workers: Workers | None = None) -> dict[str, Counts]:
     """`drain` for all workers, those declared with `mq.worker` or the ones given, until nothing
-    is due in any of their queues: also what they send each other. Answers by queue."""
-    inlines = [Inline(mq, w.queue, _plain(w.handler), w.options) for w in workers or mq.workers]
+    is due in any of their queues: also what they send each other. Answers by queue. Raises
+    InvalidArgument where there are none."""
+    declared = (workers or mq.workers).declared()
+    inlines = [Inline(mq, w.queue, _plain(w.handler), w.options) for w in declared]
     while any(inline.run() for inline in inlines):
         pass
     return {inline.queue: inline.counts for inline in inlines}
@@ -70,7 +72,8 @@ def work(mq: Embedded, workers: Workers | None = None) -> dict[str, Counts]:
 
 async def work_async(mq: AsyncEmbedded, workers: Workers | None = None) -> dict[str, Counts]:
     """`work` for coroutine functions, and plain ones."""
-    inlines = [AsyncInline(mq, w.queue, w.handler, w.options) for w in workers or mq.workers]
+    declared = (workers or mq.workers).declared()
+    inlines = [AsyncInline(mq, w.queue, w.handler, w.options) for w in declared]
     while await _one_of(inlines):
         pass
     return {inline.queue: inline.counts for inline in inlines}

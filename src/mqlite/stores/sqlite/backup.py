@@ -7,7 +7,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -111,8 +111,9 @@ def _partial(target: Path) -> Iterator[Path]:
     try:
         yield partial
     finally:
-        with suppress(FileNotFoundError):
-            partial.unlink()
+        # On a full disk SQLite leaves its journal, too.
+        for left in (partial, partial.with_name(partial.name + "-journal")):
+            left.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -47,12 +47,9 @@ def probe(
     else:
         meter.succeeded("read", started)
         ping_s = perf_counter() - started
-    return Probe(
-        ping_s,
-        free_pages,
-        _size(path),
-        None if house is None else house.log_bytes(),
-    )
+    size = _size(path)
+    log = None if house is None or size is None else house.log_bytes()
+    return Probe(ping_s, free_pages, size, log)
 
 
 def _size(path: Path | None) -> int | None:

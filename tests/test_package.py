@@ -1,0 +1,74 @@
+"""What the package shows of itself, and what it says to an option it does not know."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import mqlite
+import mqlite.client
+from mqlite.broker.serve import serve, serving
+from mqlite.testing import drain, open_memory
+
+
+@pytest.mark.parametrize("package", ["mqlite", "mqlite.client"])
+def test_only_public_names_are_shown_also_before_they_are_used(package: str) -> None:
+    program = f"""
+import {package} as package
+assert dir(package) == sorted(package.__all__), dir(package)
+for name in package.__all__:
+    getattr(package, name)
+assert dir(package) == sorted(package.__all__), dir(package)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+UNKNOWN: dict[str, Callable[[Any], Any]] = {
+    "open": lambda mq: mqlite.open(":memory:", insecure=1),  # type: ignore[call-arg]
+    "connect": lambda mq: mqlite.connect("http://h", insecure=1),  # type: ignore[call-arg]
+    "asgi": lambda mq: mqlite.asgi(mq, tokens="off", insecure=1),  # type: ignore[call-arg]
+    "serve": lambda mq: serve(mq, "127.0.0.1:0", tokens="off", insecure=1),  # type: ignore[call-arg]
+    "serving": lambda mq: serving(mq, tokens="off", insecure=1).__enter__(),  # type: ignore[call-arg]
+    "mq.serve": lambda mq: mq.serve("127.0.0.1:0", tokens="off", insecure=1),
+    "mq.serving": lambda mq: mq.serving(tokens="off", insecure=1).__enter__(),
+    "receiver": lambda mq: mq.receiver("q", insecure=1),
+    "worker": lambda mq: mq.worker("q", insecure=1),
+    "drain": lambda mq: drain(mq, "q", print, insecure=1),  # type: ignore[call-arg]
+}
+
+
+@pytest.mark.parametrize("call", UNKNOWN)
+def test_an_unknown_option_is_refused_alike_everywhere(call: str) -> None:
+    with (
+        open_memory() as mq,
+        pytest.raises(mqlite.InvalidArgument, match=r"^unknown option 'insecure'; known are \w+, "),
+    ):
+        UNKNOWN[call](mq)
+
+
+def test_an_unknown_field_of_a_message_is_refused_like_an_option() -> None:
+    known = "known are message_id, .*, priority"
+    with open_memory() as mq:
+        mq.create_queue("q")
+        with pytest.raises(mqlite.InvalidArgument, match=rf"^unknown field 'prio'; {known}$"):
+            mq.send("q", "work", prio=1)  # type: ignore[call-arg]
+        assert mq.stats("q").total == 0
+
+
+@pytest.mark.parametrize("call", ["serve", "serving", "mq.serve", "mq.serving"])
+def test_all_options_of_serving_are_named(call: str) -> None:
+    with open_memory() as mq, pytest.raises(mqlite.InvalidArgument) as caught:
+        UNKNOWN[call](mq)
+    for name in (
+        "monitor_tokens",
+        "cors",
+        "limits",
+        "metrics",
+        "insecure_allow_remote",
+        "timeouts",
+    ):
+        assert name in str(caught.value)
