@@ -10,7 +10,7 @@ import pytest
 
 import mqlite
 from contract.looks import bodies, counts, one
-from contract.ways import World
+from contract.ways import Blocking, World
 from mqlite.api import MQ, AsyncMQ
 from mqlite.clock import ManualClock
 from patience import eventually, start
@@ -179,8 +179,8 @@ def test_a_bad_option_is_refused_by_name_and_leaves_the_file_free(
     mqlite.open(path, clock=ManualClock()).close()
 
 
-def test_in_process_queues_satisfy_the_protocols(world: World) -> None:
-    if world.way == "async":
+def test_queues_satisfy_the_protocols(world: World) -> None:
+    if isinstance(world.mq, Blocking):
         assert isinstance(world.mq.inner, AsyncMQ)
     else:
         assert isinstance(world.mq, MQ)

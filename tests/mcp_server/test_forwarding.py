@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from client import stub as stubs
+from client import peer as peers, stub as stubs
 from client.stub import NO_PATH, StubBroker
 from mqlite.mcp.tools import TOOLS
 
@@ -158,7 +158,7 @@ def test_an_endpoint_that_is_no_broker(
 def test_an_answer_too_deep_to_read(
     stub: StubBroker, stub_agent: Agent, status: int, tool: str
 ) -> None:
-    stub.behaviour = lambda *_: (status, b'{"queues":' + b"[" * 9000 + b"]" * 9000 + b"}")
+    stub.behaviour = lambda *_: (status, b'{"queues":' + b"[" * 200_000 + b"]" * 200_000 + b"}")
     answer = stub_agent.call(tool, **EXAMPLES[tool])
     assert answer.code == "internal"
     assert len(answer.text) < 5000
@@ -192,6 +192,18 @@ def test_a_gateway_that_fails_a_write(stub: StubBroker, stub_agent: Agent, tool:
     answer = stub_agent.call(tool, **EXAMPLES[tool])
     assert answer.code == "outcome_unknown"
     assert len(stub.requests) == 1, "nothing is sent twice"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n{}" % 10**20, b"x" * 60_000 + b"\r\n"],
+    ids=["a length that no memory has", "a long line"],
+)
+def test_what_is_not_http_is_an_answer_lost_and_cut(answer: bytes) -> None:
+    with peers.scripted(lambda peer: peer.serve(answer).close()) as peer:
+        failed = Agent(peer.url).call("send", queue="q", body="")
+    assert failed.code == "outcome_unknown"
+    assert len(failed.text) < 5000
 
 
 def test_a_failed_creation_tells_the_key_s_id(stub: StubBroker, stub_agent: Agent) -> None:
