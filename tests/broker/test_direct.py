@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import re
 import socket
+import threading
 import time
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from broker.support import Api, connect, exchange, post_bytes, read_all
 from mqlite.broker.app import Broker
+from mqlite.broker.direct import begin
 from mqlite.broker.limits import Limits
 from mqlite.broker.serve import serving
 from mqlite.embedded import Embedded
-from patience import eventually
+from patience import PATIENCE_S, eventually
 
 CLOSE = "Connection: close"
 GOOD = {"queue": "q", "messages": [{"body": "YQ==", "properties": {"a": "b"}}]}
@@ -102,6 +105,23 @@ def test_no_asgi_call_is_made(queues: Api, monkeypatch: pytest.MonkeyPatch) -> N
         assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
 
 
+@pytest.mark.parametrize("request_", [GOOD, {"queue": "q", "messages": [{}, {}]}])
+def test_it_is_tried_once(
+    queues: Api, request_: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A try that fails has decoded the request for nothing."""
+    tries = 0
+
+    def count(*arguments: Any) -> bool:
+        nonlocal tries
+        tries += 1
+        return begin(*arguments)
+
+    monkeypatch.setattr("mqlite.broker.connection.begin", count)
+    assert exchange(queues.url, whole(request_, CLOSE)).startswith(b"HTTP/1.1 200 ")
+    assert tries == 1
+
+
 def test_pipelined_sends_are_answered_in_order(queues: Api) -> None:
     stats = post_bytes("Stats", b'{"queue":"q"}')
     sent = whole(GOOD) + whole(GOOD) + stats + whole(GOOD, CLOSE)
@@ -176,6 +196,28 @@ def test_one_that_is_refused_by_itself_does_not_concern_the_others(queues: Api) 
         two.sendall(whole(other, CLOSE))
         assert read_all(one).startswith(b"HTTP/1.1 409 ")
         assert read_all(two).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_record_that_fails_does_not_concern_the_others(
+    queues: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the request log gets no thread for its timer."""
+    all_sent = threading.Event()
+
+    def fail(*_: object) -> None:
+        all_sent.wait(PATIENCE_S)  # meanwhile the others come, and will be one batch
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Broker, "record", fail)
+    with ExitStack() as stack:
+        first, *others = [stack.enter_context(connect(queues.url)) for _ in range(10)]
+        first.sendall(whole(GOOD))
+        assert first.recv(65536).startswith(b"HTTP/1.1 200 ")
+        for other in others:
+            other.sendall(whole(GOOD))
+        all_sent.set()
+        for other in others:
+            assert other.recv(65536).startswith(b"HTTP/1.1 200 ")
 
 
 def test_the_limit_of_a_request_holds(mq: Embedded) -> None:

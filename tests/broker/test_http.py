@@ -7,7 +7,7 @@ import json
 import pytest
 
 from broker.support import TOKEN, Api, connect, exchange, path_of, post_bytes, read_all
-from mqlite.broker.connection import MAX_HEADER_BYTES
+from mqlite.broker.connection import MAX_HEADER_BYTES, Connection
 from mqlite.broker.limits import Limits, Timeouts
 from mqlite.broker.serve import serving
 from mqlite.embedded import Embedded
@@ -212,6 +212,23 @@ def test_a_reader_that_takes_nothing_counts_and_is_dropped(mq: Embedded) -> None
             answer = read_all(connection)
     length = int(parse(answer)[1]["content-length"])
     assert len(answer) < length
+
+
+def test_a_connection_that_came_too_late_to_be_told_of_the_stop(
+    mq: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kept alive, it would keep the broker as long as its client goes on asking."""
+    monkeypatch.setattr(Connection, "shutdown", lambda _: None)
+    with (
+        serving(mq, tokens=[TOKEN], timeouts=Timeouts(grace=1)) as url,
+        connect(url) as connection,
+    ):
+        connection.sendall(STATS)
+        assert parse(connection.recv(65536))[0] == 404
+        mq.close()
+        connection.sendall(STATS)
+        status, headers, _ = parse(read_all(connection))
+    assert (status, headers["connection"]) == (503, "close")
 
 
 def test_answers_and_errors_never_carry_a_charset(shared_api: Api) -> None:

@@ -68,6 +68,28 @@ def test_the_queue_goes_on_when_somebody_cancels_every_task() -> None:
     assert after == 2
 
 
+def test_what_is_sent_when_every_task_is_cancelled() -> None:
+    """As `asyncio.run` does it at its end, when tasks have something to say about theirs."""
+
+    async def sender(mq: mqlite.AsyncEmbedded) -> int:
+        try:
+            return await mq.send("q", b"x")
+        except asyncio.CancelledError:
+            return await mq.send("q", b"the end")
+
+    async def send() -> list[int]:
+        async with await mqlite.open_async(":memory:") as mq:
+            await mq.create_queue("q")
+            await mq.send("q", b"the name is known now")
+            senders = [asyncio.create_task(sender(mq)) for _ in range(SENDERS)]
+            await asyncio.sleep(0)
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+            return await asyncio.gather(*senders)
+
+    assert sorted(asyncio.run(send())) == list(range(2, SENDERS + 2))
+
+
 def without_context(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any]) -> Any:
     """A task factory from before Python 3.11."""
     return asyncio.Task(work, loop=loop)

@@ -158,6 +158,8 @@ class Connection(HttpToolsProtocol):
     def _open_cycle(self) -> None:
         """uvicorn's part of every request that is not answered directly."""
         super().on_headers_complete()
+        if self.config.broker.stopping:  # the connection may have come too late for `shutdown`
+            self.cycle.keep_alive = False
         self.scope[RESPOND] = self._respond  # type: ignore[typeddict-unknown-key]
         self.scope[BODY] = self._whole_body  # type: ignore[typeddict-unknown-key]
         if 0 < len(self.pipeline) < _PIPELINE:
@@ -185,7 +187,8 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         if self.parser.should_upgrade():
             return
-        if self.direct_body is not None and self._begin_directly(self.direct_body):
+        direct_body = self.direct_body
+        if direct_body is not None and self._begin_directly(direct_body):
             self.direct_body = None
             self.due = 0.0
             return
@@ -193,7 +196,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
         answered = self.cycle.response_complete
         self.due = self.loop.time() + self.timeouts.idle if answered else 0.0
-        self._start()
+        self._start(directly=direct_body is None)  # else it has been tried
 
     def _begin_directly(self, body: bytearray) -> bool:
         """Begin a request without a cycle of its own: making one, and its scope, is a tenth
@@ -240,7 +243,7 @@ class Connection(HttpToolsProtocol):
         self.running = cycle
         self.waiting = app
 
-    def _start(self) -> None:
+    def _start(self, *, directly: bool = True) -> None:
         """Start the request whose turn it is, if that has not happened."""
         cycle, app = self.running, self.waiting
         if cycle is None or app is None:
@@ -249,8 +252,8 @@ class Connection(HttpToolsProtocol):
         scope: Any = cycle.scope
         receive: Any = cycle.receive
         whole = not (cycle.more_body or cycle.disconnected or len(cycle.body) > _SMALL_BODY)
-        direct = whole and not self.flow.write_paused
-        if not (direct and begin(self.config.broker, scope, receive, cycle.body)):
+        directly = directly and whole and not self.flow.write_paused
+        if not (directly and begin(self.config.broker, scope, receive, cycle.body)):
             super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:

@@ -52,12 +52,12 @@ def begin(broker: Broker, scope: Scope, receive: Receive, body: bytearray) -> bo
 
 
 def _hand_over(call: Call, request: wire.SendRequest, sending: DirectSend) -> bool:
-    queue, messages, at, ttl_ms = queue_service.outgoing(call, request)
     core = call.broker.core
-    known = core.store.names.known(queue)
-    if request.results or len(messages) != 1 or not isinstance(known, Queue):
+    known = core.store.names.known(request.queue or "")
+    if request.results or len(request.messages or ()) != 1 or not isinstance(known, Queue):
         return False
-    single = Single(messages[0], None, sending)
+    queue, [message], at, ttl_ms = queue_service.outgoing(call, request)
+    single = Single(message, None, sending)
     core.gathering.add(asyncio.get_running_loop(), queue, at, ttl_ms, single)
     return True
 
@@ -94,6 +94,6 @@ class DirectSend:
         self._leave()
         try:
             broker.respond(answer, call.scope)
+            broker.record(PATH, answer, call, self._started)
         except Exception:  # other senders are to be told theirs
-            LOGGER.exception("could not answer")
-        broker.record(PATH, answer, call, self._started)
+            LOGGER.exception("could not answer, or record the answer")
