@@ -21,6 +21,7 @@ help:
 
 serve: $(READY)
 	@mkdir -p $(DATA)
+	@echo 'another address: make serve ADDR=127.0.0.1:6755'
 	@MQLITE_DB=file:$(DATA)/mq.db exec $(BIN)/mqlite serve --addr $(ADDR)
 
 test: $(READY)

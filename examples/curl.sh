@@ -6,16 +6,17 @@
 # Bodies travel in base64.
 set -eu
 
-call() {
-    curl --silent --show-error --fail-with-body \
-        --header "Authorization: Bearer $MQLITE_TOKEN" \
+call() { # the token by a pipe: everybody on the machine can read a command line
+    printf 'Authorization: Bearer %s' "$MQLITE_TOKEN" |
+        curl --silent --show-error --fail-with-body --header @- \
         --data "$2" "$MQLITE_ENDPOINT/mqlite.v1.$1"
 }
 field() { # the first field of that name in the JSON on standard input
     sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"
 }
 
-call AdminService/CreateQueue '{"name":"curl"}' > /dev/null
+call AdminService/CreateQueue '{"name":"curl"}'
+echo
 body=$(printf 'hello from curl' | base64)
 call QueueService/Send "{\"queue\":\"curl\",\"messages\":[{\"body\":\"$body\"}]}"
 echo

@@ -1,10 +1,14 @@
-"""Consumes a queue of a broker until it is told to stop (SIGTERM, Ctrl-C).
+"""Consumes a queue of a broker, which has to be there, until it is told to stop (SIGTERM,
+Ctrl-C).
 
-MQLITE_ENDPOINT=http://127.0.0.1:6754 MQLITE_TOKEN=mqk_... python examples/remote_consumer.py
+    export MQLITE_ENDPOINT=http://127.0.0.1:6754 MQLITE_TOKEN=mqk_...
+    mqlite create-queue orders && mqlite send orders '{"id": 1, "cents": 500}'
+    python examples/remote_consumer.py
 """
 
 import logging
 import os
+import sys
 
 import mqlite
 
@@ -21,7 +25,8 @@ def handle(message: mqlite.Delivery) -> None:
 
 def main() -> None:
     logging.basicConfig(level=logging.INFO)
-    endpoint, token = os.environ["MQLITE_ENDPOINT"], os.environ.get("MQLITE_TOKEN", "")
+    endpoint = os.environ.get("MQLITE_ENDPOINT", "http://127.0.0.1:6754")
+    token = os.environ.get("MQLITE_TOKEN", "")
     with mqlite.connect(endpoint, token=token) as mq:
         receiver = mq.receiver("orders", concurrency=4)
         receiver.run(handle)
@@ -29,4 +34,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except mqlite.MqliteError as error:  # no such queue, a token that is refused
+        sys.exit(f"error: {error}")

@@ -97,6 +97,20 @@ def test_the_remote_consumer(mq: mqlite.Embedded, start: Start) -> None:
         assert letter.dead_letter_description == "0 cents"
 
 
+@pytest.mark.parametrize(
+    ("token", "said"),
+    [("mqk_x", "queue 'orders' does not exist"), ("mqk_y", "the bearer token is not valid")],
+)
+def test_the_remote_consumer_ends_with_a_line(token: str, said: str, start: Start) -> None:
+    with mqlite.open(":memory:") as mq, mq.serving(tokens=["mqk_x"]) as url:
+        script = str(EXAMPLES / "remote_consumer.py")
+        process = start(sys.executable, script, MQLITE_ENDPOINT=url, MQLITE_TOKEN=token)
+        output, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1
+    assert output.splitlines()[-1] == f"error: {said}"
+    assert "Traceback" not in output
+
+
 def test_the_typed_worker(mq: mqlite.Embedded, start: Start, tmp_path: Path) -> None:
     mq.send_batch("orders", ['{"id": 1, "articles": ["book", "pen"]}', '{"id": 2}'])
     mq.send("mails", '{"to": "ada"}')

@@ -238,5 +238,5 @@ def test_a_blocked_loop_notices_what_was_closed_meanwhile() -> None:
 
 def test_the_async_client_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mqlite.client.session.aiohttp", None)
-    with pytest.raises(ImportError, match=r"pip install 'mqlite\[client\]'"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[client\]' in a clone"):
         mqlite.AsyncClient("http://h")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
 _RUNNABLE = re.compile(r"^```python run\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _QUOTED = re.compile(r"`([^`]+)`")
 
 
@@ -21,6 +23,18 @@ def programs(page: str) -> Iterator[str]:
     whole = text(page)
     for fence in _RUNNABLE.finditer(whole):
         yield "\n" * whole.count("\n", 0, fence.start(1)) + fence[1]
+
+
+def shell(page: str) -> Iterator[list[str]]:
+    """What is to be typed into a shell: of each block its lines, continued ones put together."""
+    for language, block in _FENCE.findall(text(page)):
+        if language == "bash":
+            yield textwrap.dedent(block).replace("\\\n", " ").splitlines()
+
+
+def prose(part: str) -> str:
+    """`part` without what is fenced off in it."""
+    return _FENCE.sub("", part)
 
 
 def section(page: str, title: str) -> str:

@@ -77,6 +77,19 @@ def test_every_family_is_named_with_its_labels() -> None:
     assert found == {name: labels for name, (_, labels) in (DOCUMENTED | OURS).items()}
 
 
+def test_every_name_in_a_line_of_a_request_is_explained() -> None:
+    folder = pages.ROOT / "src/mqlite/broker"
+    source = "".join(file.read_text() for file in folder.glob("*.py"))
+    told = {
+        name
+        for notes in re.findall(r"[Nn]otes \+?= \((.*)\)", source)
+        for name in re.findall(r'"(\w+)"', notes)
+    }
+    assert len(told) > 5
+    explained = pages.quoted(pages.prose(pages.section(PAGE, "Requests in the log")))
+    assert told - {"internal"} <= set(explained)
+
+
 def test_every_log_event_is_named() -> None:
     tellers = ("storage", "maintenance", "reporting")
     folder = pages.ROOT / "src/mqlite/observation"

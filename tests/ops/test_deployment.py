@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -205,47 +204,3 @@ def test_everybody_waits_longer_than_the_broker_takes_to_stop() -> None:
         "systemd": int(timeout[1]),
     }
     assert {who: given for who, given in patience.items() if given <= STOP_S} == {}
-
-
-def test_systemd_accepts_the_units(tmp_path: Path) -> None:
-    analyze = shutil.which("systemd-analyze")
-    if analyze is None:
-        pytest.skip("systemd-analyze is not here")
-    # It looks for the program, which is installed elsewhere here.
-    here = str(Path(sys.executable).with_name("mqlite"))
-    units = []
-    for unit in sorted((OPS / "systemd").iterdir()):
-        units.append(tmp_path / unit.name)
-        units[-1].write_text(unit.read_text().replace("/opt/mqlite/bin/mqlite", here))
-    done = subprocess.run(
-        [analyze, "verify", *map(str, units)], capture_output=True, text=True, timeout=60
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_the_backup_unit_reads_what_the_broker_writes() -> None:
-    broker, backup = (
-        (OPS / "systemd" / name).read_text() for name in ("mqlite.service", "mqlite-backup.service")
-    )
-    for setting in ("MQLITE_DB=", "User=", "DynamicUser="):
-        pattern = re.compile(rf"^.*{setting}.*$", re.MULTILINE)
-        assert pattern.findall(broker) == pattern.findall(backup) != []
-
-
-def test_the_command_of_the_backup_unit(tmp_path: Path) -> None:
-    unit = (OPS / "systemd/mqlite-backup.service").read_text()
-    written = re.search(r"^ExecStart=/bin/sh -c '(.*)'$", unit, re.MULTILINE)
-    assert written is not None
-    line = written[1].replace("$$", "$").replace("%%", "%")
-    program = str(Path(sys.executable).with_name("mqlite"))
-    line = line.replace("/opt/mqlite/bin/mqlite", program).replace("/var/lib/mqlite", str(tmp_path))
-    (tmp_path / "backups").mkdir()
-    environment = {"PATH": "/usr/bin:/bin", "MQLITE_DB": f"file:{tmp_path}/mq.db"}
-    for command in (f"{program} create-queue q", line):
-        done = subprocess.run(
-            ["/bin/sh", "-c", command], env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-    names = sorted(file.name for file in (tmp_path / "backups").iterdir())
-    assert re.fullmatch(r"mq-\d{8}T\d{6}Z\.db", names[0])
-    assert names[1] == f"{names[0]}.sha256"

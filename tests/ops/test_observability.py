@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from external import PROMETHEUS, program
+from mqlite.links import DOCS_URL
 from ops.exposed import selectors, series
 
 ROOT = Path(__file__).parents[2]
@@ -100,7 +101,8 @@ def test_an_alert_asks_for_what_is_exposed(alert: str) -> None:
 def test_an_alert_says_what_to_do(alert: str) -> None:
     rule = alerts()[alert]
     assert rule["labels"]["severity"] in ("warning", "critical")
-    page, _, anchor = rule["annotations"]["runbook"].partition("#")
+    url, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+    page = url.removeprefix(f"{DOCS_URL}/blob/main/")
     titles = [
         line.lstrip("# ").strip().lower().replace(" ", "-")
         for line in (ROOT / page).read_text().splitlines()

@@ -24,6 +24,7 @@ from mqlite.broker.auth import Tokens
 from mqlite.broker.limits import Timeouts
 from mqlite.broker.options import Options, ServeOptions
 from mqlite.errors import InvalidArgument
+from mqlite.links import install_hint
 
 if TYPE_CHECKING:
     from mqlite.broker.server import BrokerServer
@@ -140,6 +141,4 @@ def _server(
 def _require_extra() -> None:
     """`asgi` works without the server's packages; what serves says what it misses."""
     if not (find_spec("uvicorn") and find_spec("httptools")):
-        raise ImportError(
-            "serving needs the broker extra: pip install 'mqlite[broker]', or '.[broker]' in a checkout"
-        )
+        raise ImportError(f"serving needs the broker extra: {install_hint('broker')}")

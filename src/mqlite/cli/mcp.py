@@ -8,7 +8,9 @@ import sys
 
 from mqlite import cli
 from mqlite.cli.command import command
+from mqlite.cli.connect import sendable
 from mqlite.cli.streams import CommandError
+from mqlite.links import install_hint
 
 
 def main() -> int:
@@ -29,12 +31,13 @@ def mcp() -> None:
         from mqlite.mcp.server import serve
     except ImportError as error:  # also where the SDK is older
         raise CommandError(
-            "this command needs the mcp extra: pip install 'mqlite[mcp]', or '.[mcp]' in a"
-            f" checkout ({error})"
+            f"this command needs the mcp extra: {install_hint('mcp')} ({error})"
         ) from None
 
     endpoint = endpoint_setting(os.environ.get("MQLITE_ENDPOINT", ""))
-    broker = Broker(Target(endpoint, os.environ.get("MQLITE_TOKEN", ""), {}))
-    # The thread that reads the protocol cannot be interrupted: let Ctrl-C end the process.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    token = sendable(os.environ.get("MQLITE_TOKEN", ""), "MQLITE_TOKEN")
+    broker = Broker(Target(endpoint, token, {}))
+    # The thread that reads the protocol cannot be interrupted: let a signal end the process.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     serve(broker)

@@ -14,6 +14,7 @@ from mqlite.client.call import Lost, Outcome, Unreached, received
 from mqlite.client.discipline import Attempt, closed
 from mqlite.client.target import IDLE_SECONDS, Target
 from mqlite.errors import Closed, MqliteError
+from mqlite.links import install_hint
 
 try:
     import aiohttp
@@ -34,10 +35,7 @@ class Session:
     def __init__(self, target: Target) -> None:
         """Raises ImportError, naming the extra, without aiohttp."""
         if aiohttp is None:
-            raise ImportError(
-                "the async client needs the client extra: pip install 'mqlite[client]',"
-                " or '.[client]' in a checkout"
-            )
+            raise ImportError(f"the async client needs the client extra: {install_hint('client')}")
         self._target = target
         self._tls: dict[str, Any] = {"ssl": target.ssl_context()} if target.secure else {}
         self._closed = False
