@@ -13,6 +13,7 @@ DEFAULT_PORT: Final = 6754
 _PLAIN: Final = ("http", "https")
 _OURS: Final = {"mqlite": "http", "mqlites": "https"}
 _TLS: Final = ("tls=true", "tls=false")
+_TOKEN: Final = re.compile(r"mqk_\w+")  # given in the place of an endpoint
 _EXAMPLES: Final = "http://127.0.0.1:6754, https://mq.example.com or mqlite://token@host"
 
 
@@ -67,8 +68,16 @@ def same_endpoint(one: str, other: str) -> bool:
         return False
 
 
+def holds_token(text: str) -> bool:
+    """Whether a token is written into the string; not into one that cannot be read."""
+    try:
+        return bool(parse_endpoint(text).token)
+    except InvalidArgument:
+        return False
+
+
 def _split(text: str) -> SplitResult:
-    shown = re.split("[?#]", without_credentials(text))[0]
+    shown = _TOKEN.sub("(a token)", re.split("[?#]", without_credentials(text))[0])
     if not (text.isascii() and text.isprintable()) or " " in text:
         raise InvalidArgument(f"invalid endpoint {shown!r}: expected a URL such as {_EXAMPLES}")
     try:

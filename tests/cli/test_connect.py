@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -107,15 +106,15 @@ def test_the_ambient_token_is_withheld_from_another_broker(
 
 
 def test_an_empty_token_sends_no_credential(
-    process: Callable[..., subprocess.CompletedProcess[str]],
+    cli: Run,
     two_brokers: tuple[stub.StubBroker, stub.StubBroker],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     home, _ = two_brokers
     monkeypatch.setenv("MQLITE_TOKEN", "ambient")
     dsn = home.url.replace("http://", "mqlite://written@")
-    assert process("list", "--endpoint", dsn, "--token=").returncode == 0
-    assert process("list", "--endpoint", dsn).returncode == 0
+    assert cli("list", "--endpoint", dsn, "--token=").code == 0
+    assert cli("list", "--endpoint", dsn).code == 0
     assert [request.token for request in home.requests] == [None, "Bearer written"]
 
 
@@ -173,32 +172,24 @@ def test_the_message_limit_holds_for_embedded_commands(
     assert cli("send", "q", "five!").code == 1
 
 
-def test_status_of_a_broker(cli: Run) -> None:
-    status = {
-        "version": "0.3.3",
-        "backend": "local file",
-        "remote": False,
-        "location": "/data/mq.db",
-        "schema_version": "5",
-        "ping_ms": 1,
-        "db_size_bytes": 3 * 1024 * 1024,
-        "queues": 2,
-        "subscriptions": 1,
-        "uptime_ms": 61_500,
-        "auth": True,
-    }
-    with stub.serving(lambda method, body: (200, status)) as broker:
-        assert cli("status", "--endpoint", broker.url).out == (
-            "version:       0.3.3\n"
-            "backend:       local file\n"
-            "location:      /data/mq.db\n"
-            "schema:        5\n"
-            "ping:          1ms\n"
-            "size:          3.00 MiB\n"
-            "queues:        2\n"
-            "subscriptions: 1\n"
-            "uptime:        61s\n"
-            "auth:          on\n"
-        )
-        printed = cli("status", "--endpoint", broker.url, "--output", "json").out
-        assert json.loads(printed) == status
+def test_no_warning_where_the_endpoint_has_a_token_of_its_own(
+    cli: Run,
+    two_brokers: tuple[stub.StubBroker, stub.StubBroker],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    home, other = two_brokers
+    monkeypatch.setenv("MQLITE_ENDPOINT", home.url)
+    monkeypatch.setenv("MQLITE_TOKEN", "ambient")
+    result = cli("list", "--endpoint", other.url.replace("http://", "mqlite://written@"))
+    assert result == (0, "(no queues)\n", "")
+    assert [request.token for request in other.requests] == ["Bearer written"]
+
+
+def test_a_token_that_cannot_be_sent_is_told_by_where_it_came_from(
+    cli: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = ": a token is printable ASCII without spaces\n"
+    assert cli("list", "--endpoint", HOME, "--token", "a b").err == f"error: --token{refused}"
+    monkeypatch.setenv("MQLITE_ENDPOINT", HOME)
+    monkeypatch.setenv("MQLITE_TOKEN", "a b")
+    assert cli("list").err == f"error: MQLITE_TOKEN{refused}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -37,9 +38,9 @@ class BrokerProcess:
                 script,
                 str(self._database),
                 self._address,
-                TOKEN,
                 str(self._shift_ms),
             ],
+            env=os.environ | {"MQLITE_TOKENS": TOKEN},
             stdout=subprocess.PIPE,
             text=True,
         )

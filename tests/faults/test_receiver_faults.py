@@ -14,10 +14,10 @@ import pytest
 
 import mqlite
 from client.conftest import Connect
-from contract.ways import eventually
 from faults.brokers import TOKEN, BrokerProcess, proxy
 from mqlite.errors import LockLost, OutcomeUnknown
 from mqlite.receiver import receivers, running
+from patience import eventually
 from receiver.driving import Consumer, end_all
 
 HOUR_MS = 3_600_000

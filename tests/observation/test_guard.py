@@ -45,13 +45,6 @@ LEAKS = {
             mq.create_queue({TOKEN!r})
             metrics.exposition(mq.observe())""",
     ),
-    "repr": (
-        "a repr",
-        f"""
-        class Client(mqlite.Client):
-            def __repr__(self): return {TOKEN!r}
-        Client('http://h')""",
-    ),
     "printed": ("what a command prints", f"cli.main(['create-queue', {TOKEN!r}])"),
     "said": ("what a command says", f"cli.main([{TOKEN!r}])"),
     "said of a new key": (
@@ -147,6 +140,13 @@ LEAKS = {
             process.stdout.readline()
             process.kill()""",
     ),
+    "title of a child's child": (
+        "the title of a process",
+        f"""
+        program = PROGRAM + "entitle({HALVES})"
+        line = ['sh', '-c', '"$0" -c "$1"; :', sys.executable, program]
+        subprocess.run(line, env=os.environ | dict(MQLITE_TOKENS={TOKEN!r}))""",
+    ),
     "standard error": (
         "standard error of a process",
         f"subprocess.run(['sh'], input=b'echo {TOKEN} >&2', capture_output=True)",
@@ -180,9 +180,15 @@ LEAKS = {
         subprocess.run(['sh'], input=line.encode(), env=os.environ | dict(ZEROS='0' * 64))""",
     ),
     "error of a child": (
-        "an error that ends a program",
+        "an error that nobody handles",
         """
         with python('raise ValueError("mqk_" + 64 * "0")'):
+            pass""",
+    ),
+    "error of a child's thread": (
+        "an error that nobody handles",
+        """
+        with python('import threading; threading.Thread(target=lambda: {}[KEY]).start()'):
             pass""",
     ),
     # spellings
@@ -257,6 +263,22 @@ LEAKS = {
         "serve.broker_auth('first-of-them, and-another'); logger.warning('and-another')",
     ),
 }
+HOLDERS = {
+    # what holds a token or may: how it is made
+    "Authenticator": "Authenticator('off')",
+    "app.Broker": "mq = mqlite.open(':memory:'); mqlite.asgi(mq, tokens='off'); mq.close()",
+    "mqlite.Client": "mqlite.Client('http://h')",
+    "mqlite.AsyncClient": "mqlite.AsyncClient('http://h')",
+    "Target": "mqlite.Client('http://h')",
+    "endpoint.Endpoint": "endpoint.parse_endpoint('http://h')",
+    "connect.Target": "connect.choose_target('http://h', '')",
+    "serve.Auth": "serve.broker_auth('off')",
+    "broker.Broker": "broker.Broker(Target('http://h', '', {}))",
+    "CreatedKey": "wire.encode(CreatedKey(None, KEY))",
+}
+LEAKS |= {
+    f"repr of {kind}": ("a repr", f"with showing({kind}): {made}") for kind, made in HOLDERS.items()
+}
 FINE = {
     "nothing": "pass",
     "a new key": f"""
@@ -272,16 +294,18 @@ FINE = {
     "child": "with python('logger.warning(KEY[:10])'): pass",
 }
 HEAD = f"""
-import asyncio, base64, ctypes, http.client, logging, os, socket, subprocess, sys, urllib.request
+import asyncio, base64, contextlib, ctypes, http.client, logging, os, socket, subprocess, sys
+import urllib.request
 import pytest
 import mqlite
-from mqlite import cli, wire
-from mqlite.broker import metrics
+from mqlite import cli, endpoint, wire
+from mqlite.broker import app, metrics
 from mqlite.broker.auth import Authenticator
 from mqlite.broker.server import url_of
-from mqlite.cli import serve, streams
+from mqlite.cli import connect, serve, streams
+from mqlite.client.target import Target
 from mqlite.keys import AccessKey, CreatedKey
-from mqlite.mcp import server
+from mqlite.mcp import broker, server
 
 logger = logging.getLogger('x')
 KEY = {KEY!r}
@@ -296,6 +320,12 @@ def entitle(name): ctypes.CDLL(None).prctl(15, name.encode(), 0, 0, 0)
 
 def entitle(name):
     ctypes.CDLL(None).prctl(15, name.encode(), 0, 0, 0)
+
+@contextlib.contextmanager
+def showing(kind):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kind, '__repr__', lambda self: {TOKEN!r})
+        yield
 
 def announce():
     streams.note('\\nIn another terminal:\\n\\n' + ANNOUNCED)
