@@ -7,11 +7,12 @@ import json
 import logging
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,7 @@ def test_failures_of_one_kind_are_told_of_once_a_second(
 
 
 def test_the_file_is_private_and_added_to(file: Path, keep: Any) -> None:
-    file.write_text('{"earlier": 1}\n')
+    file.write_text('{"event":"earlier"}\n')
     file.chmod(0o644)
     for number in range(2):
         close = keep()
@@ -205,11 +206,95 @@ def test_each_record_is_on_the_disk_before_the_next(
 
 @pytest.mark.parametrize(
     ("path", "why"),
-    [("nowhere/log.jsonl", "No such file or directory"), (".", "it is not a file")],
+    [("nowhere/log.jsonl", "No such file or directory"), (".", ".* is not a file")],
 )
 def test_a_path_that_cannot_be_used_is_refused(tmp_path: Path, path: str, why: str) -> None:
-    with pytest.raises(InvalidArgument, match=f"cannot be used: {why}"):
+    with pytest.raises(InvalidArgument, match=f"cannot be the diagnostic log: {why}; give a new"):
         diagnostic_log(str(tmp_path / path), LOGGER).__enter__()
+
+
+def found(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {
+        each.name: (each.read_bytes(), each.stat().st_mode)
+        for each in folder.iterdir()
+        if each.is_file()
+    }
+
+
+def refused(path: Path, database: Path | None = None) -> str:
+    """The reason for which a path is refused, and nothing done to what is in its folder."""
+    before = found(path.parent)
+    with pytest.raises(InvalidArgument) as caught:
+        diagnostic_log(str(path), LOGGER, database=database).__enter__()
+    assert found(path.parent) == before
+    shown, _, why = str(caught.value).partition(" cannot be the diagnostic log: ")
+    assert shown == repr(str(path))
+    reason, _, accepted = why.partition("; ")
+    assert accepted == "give a new or empty file, or an earlier diagnostic log"
+    return reason
+
+
+@pytest.mark.parametrize("part", ["", "-wal", "-shm", "-journal", ".lock"])
+@pytest.mark.parametrize("content", [None, b"", b'{"event":"as if it were a log"}\n'])
+def test_the_files_of_the_database_are_refused(
+    tmp_path: Path, part: str, content: bytes | None
+) -> None:
+    database, file = tmp_path / "mq.db", tmp_path / f"mq.db{part}"
+    link = tmp_path / "link"
+    link.symlink_to(file)
+    if content is not None:
+        file.write_bytes(content)
+        hard = tmp_path / "hard link"
+        hard.hardlink_to(file)
+        assert refused(hard, database) == f"{hard} is a file of the database {database}"
+    assert refused(file, database) == f"{file} is a file of the database {database}"
+    assert refused(link, database) == f"{file} is a file of the database {database}"
+
+
+def test_a_database_in_memory_has_no_files(file: Path) -> None:
+    with diagnostic_log(str(file), LOGGER, database=":memory:"):
+        report(Reporter(LOGGER), ValueError("x"))
+    assert len(records(file)) == 1
+
+
+@pytest.mark.parametrize("archive", ["", ".1", ".2", ".3"])
+def test_a_file_that_holds_something_else_is_neither_added_to_nor_renamed(
+    file: Path, archive: str
+) -> None:
+    other = file.with_name(file.name + archive)
+    for content in (b"SQLite format 3\0", b"text\n", b"{}\n", b'{"events":[]}', b'{ "event":1}'):
+        other.write_bytes(content)
+        assert refused(file) == f"{other} holds something else"
+    other.unlink()
+    other.mkdir()
+    assert refused(file) == f"{other} is not a file"
+
+
+def test_an_archive_that_would_be_the_database_is_refused(file: Path) -> None:
+    database = file.with_name(f"{file.name}.2")
+    assert refused(file, database) == f"{database} is a file of the database {database}"
+
+
+def test_what_a_full_disk_took_of_a_record_is_a_log(file: Path, keep: Any) -> None:
+    file.write_bytes(b'{"ev')
+    close = keep()
+    report(Reporter(LOGGER), ValueError("x"))
+    close()
+    assert file.read_bytes().startswith(b'{"ev{"event":"storage.failure"')
+
+
+def test_a_refusal_does_not_end_the_locks_of_an_open_database(tmp_path: Path) -> None:
+    """Closing a file ends the locks that the process has on it, whoever took them."""
+    database = tmp_path / "app.db"
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE t (x)")
+        connection.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(InvalidArgument):
+            diagnostic_log(str(database), LOGGER).__enter__()
+        program = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN EXCLUSIVE')"
+        command = [sys.executable, "-c", program, str(database)]
+        other = subprocess.run(command, capture_output=True, text=True)
+    assert "database is locked" in other.stderr
 
 
 def test_a_disk_that_fails_is_warned_about_once_a_streak(
@@ -232,7 +317,9 @@ def test_a_disk_that_fails_is_warned_about_once_a_streak(
         report(Reporter(LOGGER), ValueError("x"))
     LOGGER.removeHandler(handler)
     handler.file.close()
-    warnings = [m for m in caplog.messages if m.startswith("the diagnostic log cannot be written")]
+    warnings = [
+        m for m in caplog.messages if m.startswith(f"the diagnostic log {file} cannot be written")
+    ]
     assert len(warnings) == 2
     assert len([m for m in caplog.messages if m.startswith("storage.failure")]) == 5
     assert len(records(file)) == 1

@@ -111,6 +111,35 @@ def test_a_queue_that_only_others_have_written_to_keeps_its_counts_too(
     assert events(mq.observe()) == {"enqueued": 1, "delivered": 1, "receive_deleted": 1}
 
 
+def test_a_commit_that_is_noticed_after_the_deletion_is_counted(
+    mq: mqlite.Embedded, path: Path
+) -> None:
+    """One of another process: nothing tells the owner to look for it."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        mqlite.outbox(connection).send("q", b"a")
+        connection.commit()
+    one(mq, "q", mode="receive_and_delete")
+    mq.delete_queue("q")
+    mq.core.store.look()
+    assert events(mq.observe()) == {"enqueued": 1, "delivered": 1, "receive_deleted": 1}
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_a_queue_that_was_made_again_never_loses_the_counts_of_its_name(
+    mq: mqlite.Embedded, used: bool
+) -> None:
+    _used_and_deleted(mq, "q")
+    mq.create_queue("q")
+    if used:
+        mq.send("q", b"")
+    before = events(mq.observe())
+    for number in range(MAX_GONE + 1):
+        mq.create_queue(f"q{number}")
+        _used_and_deleted(mq, f"q{number}")
+    assert events(mq.observe()) == before
+
+
 def test_deleted_queues_are_remembered_up_to_a_bound(mq: mqlite.Embedded) -> None:
     for number in range(MAX_GONE + 1):
         mq.create_queue(f"q{number}")
@@ -145,6 +174,13 @@ def test_a_look_during_a_deletion_finds_each_count_once() -> None:
     deleting.clear()
     looker.join()
     assert looks == sorted(looks)
+
+
+def test_a_look_that_knows_of_fewer_queues_shows_the_counts_all_the_same() -> None:
+    meter = EffectMeter(lambda queue_id: None)
+    meter.count(Event("enqueued", 1))
+    for live in ({1: "q"}, {}):
+        assert sum(each.count for each in meter.snapshot(live) if each.queue == "q") == 1
 
 
 def test_counters_start_anew_when_the_queue_is_opened(

@@ -18,7 +18,7 @@ from prometheus_client.samples import Sample
 import mqlite
 from broker.support import Api
 from external import PROMETHEUS, program
-from mqlite.broker.exposition import gauge, written
+from mqlite.broker.exposition import SLICE, gauge, written
 from mqlite.broker.metrics import exposition
 from mqlite.broker.serve import serving
 from mqlite.clock import ManualClock
@@ -241,6 +241,21 @@ def test_any_name_of_a_queue_is_read_back(mq: mqlite.Embedded, name: str) -> Non
 def test_a_line_break_cannot_begin_a_sample() -> None:
     family = gauge("g", "A gauge.", ("queue",), [(("a\nb",), 1)])
     assert written([family]) == b'# HELP g A gauge.\n# TYPE g gauge\ng{queue="a\\nb"} 1\n'
+
+
+def test_a_long_family_leaves_the_interpreter_to_senders_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    breaks: list[float] = []
+    monkeypatch.setattr("mqlite.broker.exposition.sleep", breaks.append)
+    short = gauge("g", "A gauge.", ("n",), [((str(n),), n) for n in range(SLICE)])
+    assert breaks == []
+    long = gauge("g", "A gauge.", ("n",), [((str(n),), n) for n in range(3 * SLICE + 1)])
+    assert len(breaks) == 3
+    assert min(breaks) > 0
+    assert long[: len(short)] == short
+    assert long[-1] == f'g{{n="{3 * SLICE}"}} {3 * SLICE}'
+    assert len(long) == 2 + 3 * SLICE + 1
 
 
 def test_who_may_scrape(mq: mqlite.Embedded, url: str) -> None:

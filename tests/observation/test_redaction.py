@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from mqlite.observation.redaction import MAX_CHARS, redacted
@@ -22,10 +24,27 @@ from mqlite.observation.redaction import MAX_CHARS, redacted
         ("digest " + "ab" * 20, "digest [redacted]"),
         ("no such table: mqlite_messages", "no such table: mqlite_messages"),
         ("two\nlines", "two lines"),
+        ("MQLITE_TOKENS=one,two is set", "MQLITE_TOKENS=[redacted] is set"),
+        ("token=abc,limit=5", "token=[redacted],limit=5"),
+        ("tokens=['one', 'two'] next", "tokens=[redacted] next"),
+        ('{"password": "a\\"b c", "n": 1}', '{"password": [redacted], "n": 1}'),
+        ("secret => abc", "secret => [redacted]"),
+        (
+            "passphrase=a private_key=b cookie: c",
+            "passphrase=[redacted] private_key=[redacted] cookie: [redacted]",
+        ),
+        ("_http://u:p@h -http://u:p@h", "_[url] -[url]"),
     ],
 )
 def test_what_looks_like_a_secret_is_taken_out(text: str, kept: str) -> None:
     assert redacted(text) == kept
+
+
+def test_a_long_text_is_gone_through_once() -> None:
+    """From each of its words on it took seconds, and a sender may wait for it."""
+    began = time.thread_time()
+    redacted("a-" * 4000)
+    assert time.thread_time() - began < 0.5
 
 
 def test_a_text_of_any_length_is_kept_short() -> None:

@@ -15,7 +15,7 @@ import mqlite
 from mqlite.clock import ManualClock
 from mqlite.errors import Unavailable
 from observation.looks import broken, ended, events, locked, operation
-from patience import PATIENCE_S
+from patience import PATIENCE_S, start
 
 
 def test_operations_are_counted_by_kind_and_timed(mq: mqlite.Embedded) -> None:
@@ -164,3 +164,19 @@ def test_a_file_that_is_taken_away_has_no_size(mq: mqlite.Embedded, path: Path) 
     aside.rename(path)
     assert (found.db_size_available, found.db_size_bytes) == (False, None)
     assert mq.observe().runtime.db_size_available
+
+
+def test_a_database_in_use_is_probed_for_a_moment_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In memory there is one connection, and somebody has a transaction open on it."""
+    monkeypatch.delattr("mqlite.stores.sqlite.store.WAIT_S")  # operations wait for longer
+    monkeypatch.setattr("mqlite.stores.sqlite.probing.WAIT_S", 0.0, raising=False)
+    with mqlite.open(":memory:", clock=ManualClock()) as mq, mq.transaction():
+        assert start(mq.core.store.probe).result().ping_s is None
+
+
+def test_files_that_somebody_took_away_have_no_size(mq: mqlite.Embedded, path: Path) -> None:
+    for file in path.parent.glob(f"{path.name}*"):
+        file.unlink()
+    runtime = mq.observe().runtime
+    assert (runtime.db_size_available, runtime.db_size_bytes) == (False, None)
+    assert runtime.wal_size_bytes is None

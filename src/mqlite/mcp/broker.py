@@ -106,7 +106,7 @@ def _failure(outcome: Outcome, base_url: str, reads: bool) -> ToolError:
         return _refusal(outcome)
     if isinstance(outcome, Answer):
         outcome = Lost(f"a gateway answered {_shown(outcome)}")
-    missing = f"no answer from the broker at {base_url}: {outcome.reason}"
+    missing = f"no answer from the broker at {base_url}: {outcome.reason[:MAX_SHOWN]}"
     if reads or isinstance(outcome, Unreached):
         return tool_error("unavailable", f"{missing}; nothing was done")
     return tool_error("outcome_unknown", f"{missing}; it may or may not have been done")

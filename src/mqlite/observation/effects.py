@@ -10,7 +10,8 @@ from mqlite.observation.schema import FilterFailures, MessageEvents
 from mqlite.observation.vocabulary import EVENTS, FILTER_EVENTS, FILTER_STAGES, FilterStage
 
 MAX_GONE: Final = 1_000
-"""So many deleted queues keep their counts. A program may make and delete queues for ever."""
+"""So many names that no queue has any more keep their counts. A program may make and delete
+queues for ever."""
 
 _Cell = dict[str, int]
 
@@ -37,7 +38,12 @@ class EffectMeter:
         """Held while counts change places: a look must find them in one, not in both."""
         self._cells: dict[int, _Cell] = {}
         self._names: dict[int, str] = {}
+        self._live: Mapping[int, str] = {}
+        """The live queues of the latest look."""
         self._gone: dict[str, _Cell] = {}
+        self._left: dict[int, str] = {}
+        """Names of deleted queues. A commit of another process may be noticed after the deletion
+        that followed it."""
         self._unrouted: dict[FilterStage, int] = dict.fromkeys(FILTER_STAGES, 0)
 
     def count(self, effect: Effect) -> None:
@@ -50,24 +56,26 @@ class EffectMeter:
         """The queue is deleted; what happened in it stays counted, under its name."""
         with self._moving:
             self._names.pop(queue_id, None)
+            self._left[queue_id] = name
+            if len(self._left) > MAX_GONE:
+                del self._left[next(iter(self._left))]
             cell = self._cells.pop(queue_id, None)
-            if cell is None:
-                return
-            kept = self._gone.pop(name, dict.fromkeys(EVENTS, 0))
-            self._gone[name] = {event: kept[event] + number for event, number in cell.items()}
-            if len(self._gone) > MAX_GONE:
-                del self._gone[next(iter(self._gone))]
+            if cell is not None:
+                self._keep(name, cell)
 
     def snapshot(self, live: Mapping[int, str]) -> list[MessageEvents]:
         """The counts, those of the `live` queues (names by id) complete from zero on."""
         found: dict[str, _Cell] = {}
         with self._moving:
-            for queue_id in live.keys() | self._cells.copy():
-                name = live.get(queue_id) or self._names.get(queue_id)
-                if name is not None:
-                    _add(found, name, self._cells.get(queue_id, {}))
-            for name, cell in self._gone.items():
-                _add(found, name, cell)
+            self._live = live
+            # A look that began before this one may end after it, and know of fewer queues.
+            self._names |= {id_: name for id_, name in live.items() if id_ in self._cells}
+            # Copied, not gone through: with thousands of queues the writer would wait for that.
+            cells, names, gone = self._cells.copy(), self._names.copy(), self._gone.copy()
+        for queue_id, name in {**live, **names}.items():
+            _add(found, name, cells.get(queue_id, {}))
+        for name, cell in gone.items():
+            _add(found, name, cell)
         return [
             MessageEvents(queue=name, event=event, count=count)
             for name, cell in sorted(found.items())
@@ -84,11 +92,30 @@ class EffectMeter:
         if stage is not None:
             self._unrouted[stage] += effect.number
         elif effect.event in EVENTS:
+            self._count_event(effect)
+
+    def _count_event(self, effect: Effect) -> None:
+        cell = dict.fromkeys(EVENTS, 0) | {effect.event: effect.number}
+        with self._moving:
+            left = self._left.get(effect.queue_id)
+            if left is not None:
+                self._keep(left, cell)
+                return
             name = self._name_of(effect.queue_id)
             if name is not None:
                 self._names[effect.queue_id] = name
-            cell = self._cells.setdefault(effect.queue_id, dict.fromkeys(EVENTS, 0))
-            cell[effect.event] += effect.number
+            self._cells[effect.queue_id] = cell
+
+    def _keep(self, name: str, cell: _Cell) -> None:
+        """Add to the counts of deleted queues; the oldest are forgotten, but not those that a
+        queue made again goes on from."""
+        kept = self._gone.pop(name, dict.fromkeys(EVENTS, 0))
+        self._gone[name] = {event: kept[event] + number for event, number in cell.items()}
+        if len(self._gone) > MAX_GONE:
+            used = {*self._names.values(), *self._live.values()}
+            oldest = next((gone for gone in self._gone if gone not in used), None)
+            if oldest is not None:
+                del self._gone[oldest]
 
 
 def _add(found: dict[str, _Cell], name: str, cell: _Cell) -> None:

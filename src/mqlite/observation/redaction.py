@@ -7,13 +7,23 @@ from typing import Final
 
 MAX_CHARS: Final = 500
 
+_NAMES: Final = (
+    "token|secret|password|passwd|passphrase|pwd|(?:api|access|account|private)[_-]?key"
+    "|authorization|credential|cookie"
+)
+_VALUE: Final = (
+    r"\[[^\]]*\]?"  # a list
+    r"|'(?:\\.|[^'\\])*'?"
+    r'|"(?:\\.|[^"\\])*"?'
+    r"|[^\s'\",;&]+(?:,[^\s'\",;&=:]+(?![^\s,;&]))*"  # up to the next name and its value
+)
 _SECRETS: Final = (
-    (re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>]+", re.IGNORECASE), "[url]"),
+    # Beginnings are bounded: else a long text is gone through to its end from many places.
+    (re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^\s'\"<>]+", re.IGNORECASE), "[url]"),
     (re.compile(r"\b(Bearer|Basic|Token)\s+[^\s'\",;]+", re.IGNORECASE), r"\1 [redacted]"),
     (
         re.compile(
-            r"\b([\w-]*(?:token|secret|password|passwd|pwd|api[_-]?key|authorization|credential)s?)"
-            r"(['\"]?\s*[=:]\s*)(?:'[^']*'?|\"[^\"]*\"?|[^\s'\",;&]+)",
+            rf"(?<![\w-])([\w-]*(?:{_NAMES})s?)(['\"]?\s*(?:=>|[=:])\s*)(?:{_VALUE})",
             re.IGNORECASE,
         ),
         r"\1\2[redacted]",

@@ -72,6 +72,8 @@ def _source(location: Location) -> Path:
         raise InvalidArgument("a queue in memory has no file")
     if not location.path.exists():
         raise InvalidArgument(f"{location.path} does not exist")
+    if not os.access(location.path, os.R_OK):
+        raise InvalidArgument(f"{location.path} cannot be read by this user")
     return location.path
 
 

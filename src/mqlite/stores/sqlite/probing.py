@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from mqlite.errors import Unavailable
 from mqlite.observation.schema import Pool
@@ -18,6 +18,10 @@ from mqlite.stores.sqlite.housekeeping import Housekeeper
 from mqlite.stores.sqlite.location import bytes_on_disk
 from mqlite.stores.sqlite.reader import Reader
 from mqlite.stores.sqlite.writer import Writer
+
+WAIT_S: Final = 1.0
+"""For the connection. Who probes has waited before, to count what is there, and a scrape that
+takes 10 seconds is given up."""
 
 
 class Probe(NamedTuple):

@@ -310,9 +310,10 @@ class SqliteStore:
         return None if queue is None else queue.name
 
     def _look(self, question: Callable[[sqlite3.Connection], T]) -> T:
+        deadline = monotonic() + probing.WAIT_S
         if self._reader is not None:
-            return self._reader.look(question, monotonic() + WAIT_S)
-        with self._writer.exclusive(monotonic() + WAIT_S):
+            return self._reader.look(question, deadline)
+        with self._writer.exclusive(deadline):
             return question(self._connection)
 
     def _present_warnings(self) -> list[str]:
