@@ -53,6 +53,34 @@ def test_a_trailer_that_is_too_large_ends_its_request(api: Api) -> None:
     assert api.ok("Stats", queue="q")["total"] == 0
 
 
+def test_a_refusal_reaches_a_client_that_goes_on_sending(shared_url: str) -> None:
+    with connect(shared_url) as connection:
+        for part in (b"this is not HTTP\r\n\r\n", *[b"x" * 50_000] * 10):
+            connection.sendall(part)
+        assert read_all(connection).startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_client_that_was_refused_and_stays_is_cut_off(
+    mq: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqlite.broker.connection._LINGER_SECONDS", 0.05)
+    with (
+        serving(mq, tokens=[TOKEN], timeouts=Timeouts(idle=0.1)) as url,
+        connect(url) as connection,
+    ):
+        connection.sendall(b"this is not HTTP\r\n\r\n")
+        assert read_all(connection).startswith(b"HTTP/1.1 400 ")
+
+        def is_cut_off() -> bool:
+            try:
+                connection.sendall(b"x")
+            except OSError:
+                return True
+            return False
+
+        eventually(is_cut_off)
+
+
 def test_many_offers_to_upgrade_are_declined_one_after_the_other(
     api: Api, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -32,6 +32,7 @@ from mqlite.errors import InvalidArgument
 
 MAX_HEADER_BYTES: Final = 1024 * 1024
 _LOGGER: Final = logging.getLogger("mqlite.broker")
+_LINGER_SECONDS: Final = 2.0
 _PIPELINE: Final = 8
 _DIRECT_URL: Final = PATH.encode()
 _SMALL_BODY: Final = 64 * 1024  # above it uvicorn has paused reading, which receiving resumes
@@ -80,6 +81,7 @@ class Connection(HttpToolsProtocol):
         self.header_bytes = 0
         self.deaf = False
         self.refusal: bytes | None = None
+        self.lingering = False
         self.unsent = 0
         self.stalled_at = 0.0
 
@@ -99,6 +101,7 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self.deaf:
+            self._discard(data)
             return
         try:
             self._read(data)
@@ -306,6 +309,8 @@ class Connection(HttpToolsProtocol):
         super().shutdown()
         if self.running is not None:
             self.running.keep_alive = False
+        if self.lingering:
+            self.transport.close()
 
     def check(self, now: float) -> None:
         """End the connection if a deadline has passed."""
@@ -319,7 +324,9 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
 
     def _expire(self, now: float) -> None:
-        if self.pipeline:
+        if self.lingering:
+            self.transport.close()
+        elif self.pipeline:
             # We, not the client, hold this request up: what comes before it is not answered.
             self.due = now + self.timeouts.request
         elif self.reading_header:
@@ -353,8 +360,21 @@ class Connection(HttpToolsProtocol):
         busy = self.running
         if busy is not None and not (busy.response_complete or busy.disconnected):
             return
-        if self.refusal is not None and not self.transport.is_closing():
-            self.transport.write(self.refusal)
+        if self.refusal is None or self.transport.is_closing():
+            return
+        self.transport.write(self.refusal)
+        # To close with bytes unread would reset the connection, and the client might lose the
+        # answer: it is given time to read it, and to close.
+        self.refusal = None
+        self.lingering = True
+        self.header_bytes = 0
+        self.due = self.loop.time() + _LINGER_SECONDS
+        self.transport.write_eof()
+        self.flow.resume_reading()
+
+    def _discard(self, data: bytes) -> None:
+        self.header_bytes += len(data)
+        if self.lingering and self.header_bytes > MAX_HEADER_BYTES:
             self.transport.close()
 
     def _envelope(self, status: int, message: str) -> bytes:
