@@ -12,6 +12,7 @@ import os
 import queue
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 from logging.handlers import QueueHandler, QueueListener
 from pathlib import Path
 from typing import Any, Final
@@ -20,10 +21,18 @@ import msgspec
 
 from mqlite.errors import InvalidArgument
 from mqlite.observation.reporting import ATTRIBUTE
+from mqlite.stores.sqlite.location import parse_location
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 ARCHIVES: Final = 3
 _MODE: Final = 0o600
+_BEGINNING: Final = b'{"event":'
+"""Of every record."""
+
+_ACCEPTED: Final = "give a new or empty file, or an earlier diagnostic log"
+_PARTS: Final = ("", "-wal", "-shm", "-journal", ".lock")
+"""The files of a database, by what follows its name."""
+
 _LOGGER: Final = logging.getLogger("mqlite.diagnostics")
 
 
@@ -34,7 +43,7 @@ class RotatingFile:
 
     def __init__(self, path: Path) -> None:
         """Raises OSError."""
-        self._path = path
+        self.path = path
         self._torn = False
         self._file = self._opened()
 
@@ -68,15 +77,15 @@ class RotatingFile:
 
     def _is_named(self) -> bool:
         try:
-            named = os.stat(self._path)
+            named = os.stat(self.path)
         except FileNotFoundError:
             return False
         return os.path.samestat(named, os.fstat(self._file))
 
     def _opened(self) -> int:
-        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, _MODE)
+        file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, _MODE)
         try:
-            os.chmod(self._path, _MODE)  # it may have been there with another
+            os.chmod(self.path, _MODE)  # it may have been there with another
         except OSError:
             os.close(file)
             raise
@@ -84,15 +93,10 @@ class RotatingFile:
 
     def _rotate(self) -> None:
         self.close()
-        for number in range(ARCHIVES, 0, -1):
-            older = self._archive(number)
-            newer = self._archive(number - 1) if number > 1 else self._path
+        for newer, older in reversed(list(pairwise(_files(self.path)))):
             with suppress(FileNotFoundError):
                 newer.replace(older)
         self._file = self._opened()
-
-    def _archive(self, number: int) -> Path:
-        return self._path.with_name(f"{self._path.name}.{number}")
 
 
 class DiagnosticHandler(logging.Handler):
@@ -111,25 +115,29 @@ class DiagnosticHandler(logging.Handler):
             self.file.write(line)
         except OSError as error:
             if not self._failing:
-                _LOGGER.warning("the diagnostic log cannot be written: %s", error)
+                _LOGGER.warning(
+                    "the diagnostic log %s cannot be written: %s", self.file.path, error
+                )
             self._failing = True
         else:
             self._failing = False
 
 
 @contextmanager
-def diagnostic_log(path: str, logger: logging.Logger) -> Iterator[None]:
+def diagnostic_log(
+    path: str, logger: logging.Logger, *, database: str | os.PathLike[str] | None = None
+) -> Iterator[None]:
     """Keep the diagnostic records of a logger in the file at `path`, for a `with` block.
 
-    Raises InvalidArgument for a path that cannot be used: a folder that does not exist, a
-    file that cannot be written.
+    `database` is what the queue is opened with: none of its files is written to. Raises
+    InvalidArgument for a path that cannot be used: a folder that does not exist, a file that
+    cannot be written, one that holds something else, or that has an archive which does.
     """
+    store = None if database is None else parse_location(database).path
     try:
-        file = RotatingFile(_checked(Path(path)))
+        file = RotatingFile(_checked(path, store))
     except OSError as error:
-        raise InvalidArgument(
-            f"the diagnostic log {path!r} cannot be used: {error.strerror or error}"
-        ) from None
+        raise _refused(path, error.strerror or str(error)) from None
     waiting: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
     entrance = _Entrance(waiting)
     listener = QueueListener(waiting, DiagnosticHandler(file))
@@ -151,9 +159,43 @@ class _Entrance(QueueHandler):
         self.addFilter(lambda record: hasattr(record, ATTRIBUTE))
 
 
-def _checked(path: Path) -> Path:
-    """The file itself: archives lie beside it, not beside a link to it."""
-    path = Path(os.path.realpath(path))
-    if path.exists() and not path.is_file():
-        raise IsADirectoryError(None, "it is not a file")
-    return path
+def _checked(path: str, database: Path | None) -> Path:
+    """The file itself: archives lie beside it, not beside a link to it. Raises InvalidArgument,
+    OSError, and has written nothing then."""
+    real = Path(os.path.realpath(path))
+    for file in _files(real):
+        if database is not None and _is_part(file, database):
+            raise _refused(path, f"{file} is a file of the database {database}")
+        if file.exists() and not file.is_file():
+            raise _refused(path, f"{file} is not a file")
+        if file.exists() and not _holds_records(file):
+            raise _refused(path, f"{file} holds something else")
+    return real
+
+
+def _files(path: Path) -> list[Path]:
+    """The log and its archives, the newest first."""
+    return [path, *(Path(f"{path}.{number + 1}") for number in range(ARCHIVES))]
+
+
+def _is_part(file: Path, database: Path) -> bool:
+    """Whether it is one of the database's files, or would become one."""
+    parts = [Path(f"{database}{part}") for part in _PARTS]
+    names = {os.path.normcase(part) for part in parts}
+    return os.path.normcase(os.path.realpath(file)) in names or any(
+        file.exists() and part.exists() and file.samefile(part) for part in parts
+    )
+
+
+def _holds_records(file: Path) -> bool:
+    """Whether an existing file has nothing in it, or begins with a record, or with what a full
+    disk took of one."""
+    handle = os.open(file, os.O_RDONLY)
+    if not _BEGINNING.startswith(os.read(handle, len(_BEGINNING))):
+        return False  # not closed: that would end the locks of a SQLite that has it open here
+    os.close(handle)
+    return True
+
+
+def _refused(path: str, why: str) -> InvalidArgument:
+    return InvalidArgument(f"{path!r} cannot be the diagnostic log: {why}; {_ACCEPTED}")

@@ -70,8 +70,12 @@ class Slow:
 def looked_up(slow: Any) -> Callable[[str], asyncio.Task[Any]]:
     managed = ManagedKeys(slow)
 
+    async def rights(token: str) -> object:
+        found, _ = await managed.rights(hashlib.sha256(token.encode()).digest())
+        return found
+
     def start(token: str) -> asyncio.Task[Any]:
-        return asyncio.ensure_future(managed.rights(hashlib.sha256(token.encode()).digest()))
+        return asyncio.ensure_future(rights(token))
 
     return start
 

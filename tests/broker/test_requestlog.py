@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import queue
-from collections.abc import Iterator
+import socket
+import threading
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
+from broker.keying import MONITOR, create
 from broker.support import TOKEN, Api
 from mqlite.broker.requestlog import (
     LOGGER,
@@ -16,7 +22,11 @@ from mqlite.broker.requestlog import (
     RequestRecord,
     duration_text,
 )
-from patience import PATIENCE_S
+from mqlite.broker.serve import asgi, serving
+from mqlite.clock import ManualClock
+from mqlite.embedded import Embedded
+from mqlite.keys import generate_token
+from patience import PATIENCE_S, eventually
 
 
 class Collector(logging.Handler):
@@ -35,14 +45,14 @@ class Collector(logging.Handler):
         return self._records.get(timeout=PATIENCE_S)
 
 
-@pytest.fixture
-def collector(shared_url: str) -> Iterator[Collector]:
+@contextmanager
+def collecting(url: str) -> Iterator[Collector]:
     """Collects from here on: what earlier requests left is let pass first."""
     handler = Collector()
     level = LOGGER.level
     LOGGER.addHandler(handler)
     LOGGER.setLevel(logging.DEBUG)
-    Api(shared_url).request("GET", "/mark")
+    Api(url).request("GET", "/mark")
     while handler.next().path != "/mark":
         pass
     yield handler
@@ -50,11 +60,62 @@ def collector(shared_url: str) -> Iterator[Collector]:
     LOGGER.setLevel(level)
 
 
+@pytest.fixture
+def collector(shared_url: str) -> Iterator[Collector]:
+    with collecting(shared_url) as collector:
+        yield collector
+
+
 def text_of(record: RequestRecord) -> str:
     """Without the duration, which no test can know."""
     text, _, duration = str(record).rpartition(" dur=")
     assert duration
     return text
+
+
+@contextmanager
+def handled_by(handler: logging.Handler) -> Iterator[None]:
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    yield
+    LOGGER.removeHandler(handler)
+    LOGGER.setLevel(logging.NOTSET)
+
+
+def test_the_log_goes_on_after_a_thread_that_could_not_be_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    collector = Collector()
+    with handled_by(collector):
+        log = RequestLog()
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", fail)
+            log.add("/one", 200, (), 0.0, quiet=False)
+        log.add("/two", 200, (), 0.0, quiet=False)
+        assert [collector.next().path, collector.next().path] == ["/one", "/two"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_the_log_goes_on_after_a_handler_that_raised() -> None:
+    class Failing(Collector):
+        failures = 0
+
+        def emit(self, record: logging.LogRecord) -> None:
+            if not self.failures:
+                self.failures += 1
+                raise OSError("no")
+            super().emit(record)
+
+    failing = Failing()
+    with handled_by(failing):
+        log = RequestLog()
+        log.add("/one", 200, (), 0.0, quiet=False)
+        eventually(lambda: failing.failures and not log._armed)
+        log.add("/two", 200, (), 0.0, quiet=False)
+        assert failing.next().path == "/two"
 
 
 def test_what_every_operation_tells(collector: Collector, shared_url: str) -> None:
@@ -121,6 +182,64 @@ def test_errors_tell_the_queue_and_the_code(collector: Collector, shared_api: Ap
     assert record.level == logging.WARNING
     said = "QueueService/Complete status=409 queue=no seq=7 code=lock_lost"
     assert text_of(record) == said
+
+
+def test_who_was_refused_is_told_by_address_and_by_the_id_of_the_key(
+    mq: Embedded, clock: ManualClock
+) -> None:
+    sender, expired, revoked = (create(mq, "send", expires_at=at) for at in (None, "1s", None))
+    mq.create_queue("q")
+    mq.revoke_key(revoked.key.id)
+    clock.advance(1000)
+    asked = {
+        MONITOR: "status=403 peer=127.0.0.1 code=permission_denied",
+        sender.token: f"status=403 peer=127.0.0.1 key={sender.key.id} code=permission_denied",
+        expired.token: f"status=401 peer=127.0.0.1 key={expired.key.id} code=unauthenticated",
+        revoked.token: f"status=401 peer=127.0.0.1 key={revoked.key.id} code=unauthenticated",
+        generate_token(): "status=401 peer=127.0.0.1 code=unauthenticated",
+        "guessed": "status=401 peer=127.0.0.1 code=unauthenticated",
+        None: "status=401 peer=127.0.0.1 code=unauthenticated",
+        TOKEN: "status=200 queue=q",
+    }
+    with (
+        serving(mq, tokens=[TOKEN], monitor_tokens=[MONITOR]) as url,
+        collecting(url) as collector,
+    ):
+        for token, said in asked.items():
+            Api(url, token).post("Stats", {"queue": "q"})
+            text = text_of(collector.next())
+            assert text == f"QueueService/Stats {said}"
+            assert token is None or token not in text
+
+
+def test_an_address_of_version_4_is_one_on_a_socket_for_both_versions(mq: Embedded) -> None:
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("no sockets for both versions")
+    with serving(mq, ":0", tokens=[TOKEN]) as url, collecting(url) as collector:
+        Api(url, None).post("Stats", {"queue": "q"})
+        assert text_of(collector.next()) == (
+            "QueueService/Stats status=401 peer=127.0.0.1 code=unauthenticated"
+        )
+
+
+def test_where_the_server_knows_no_address_none_is_told(mq: Embedded) -> None:
+    async def ask() -> None:
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request"}
+
+        async def send(event: MutableMapping[str, Any]) -> None:
+            pass
+
+        scope = {"type": "http", "method": "POST", "path": "/own", "headers": [], "client": None}
+        await asgi(mq, tokens=[TOKEN])(scope, receive, send)
+
+    collector = Collector()
+    LOGGER.addHandler(collector)
+    asyncio.run(ask())
+    while (record := collector.next()).path != "/own":
+        pass
+    LOGGER.removeHandler(collector)
+    assert text_of(record) == "/own status=401 code=unauthenticated"
 
 
 def test_bodies_properties_and_credentials_are_never_told(

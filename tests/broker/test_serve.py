@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import http.client
+import logging
 import socket
 import subprocess
 import sys
@@ -125,7 +126,10 @@ def test_a_signal_ends_polls_and_the_process_with_success(tmp_path: object, seco
         assert process.wait(60) == 0
 
 
-def test_serve_returns_when_the_queue_is_closed(mq: Embedded) -> None:
+def test_serve_returns_when_the_queue_is_closed(
+    mq: Embedded, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "mqlite.broker")
     served: list[str] = []
 
     def ready(url: str) -> None:
@@ -134,6 +138,19 @@ def test_serve_returns_when_the_queue_is_closed(mq: Embedded) -> None:
 
     serve(mq, "127.0.0.1:0", tokens="off", ready=ready)
     assert served[0].startswith("http://127.0.0.1:")
+    told = [record for record in caplog.records if record.name == "mqlite.broker"]
+    assert [record.getMessage() for record in told] == [
+        f"broker started on {served[0].removeprefix('http://')}",
+        "broker stopping: the queue is closed",
+        "broker stopped",
+    ]
+
+
+def test_the_end_of_a_block_is_told_as_such(mq: Embedded, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "mqlite.broker")
+    with serving(mq, tokens=[TOKEN]):
+        pass
+    assert "broker stopping: asked to by the program" in caplog.messages
 
 
 def test_an_address_that_is_taken_is_a_clean_error(mq: Embedded) -> None:

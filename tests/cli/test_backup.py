@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -232,6 +233,16 @@ def test_a_source_that_is_no_queue(
     assert list(snapshot.parent.iterdir()) == []
 
 
+def test_a_source_of_another_user(
+    filled: Path, snapshot: Path, cli: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: not Path(path).samefile(filled))
+    result = cli("backup", str(snapshot))
+    assert result.code == 1
+    assert f"{filled} cannot be read by this user" in result.err
+    assert list(snapshot.parent.iterdir()) == []
+
+
 def test_memory_has_no_snapshot(snapshot: Path, cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MQLITE_DB", ":memory:")
     assert cli("backup", str(snapshot)) == (1, "", "error: a queue in memory has no file\n")
@@ -274,14 +285,33 @@ def test_a_broker_is_not_asked(snapshot: Path, cli: Run) -> None:
     assert "not through an endpoint" in result.err
 
 
-def test_interrupted_it_leaves_nothing(filled: Path, snapshot: Path) -> None:
+def test_a_journal_that_sqlite_leaves_on_a_full_disk_is_taken_away(
+    filled: Path, snapshot: Path, cli: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(partial: Path) -> None:
+        partial.with_name(f"{partial.name}-journal").touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("mqlite.stores.sqlite.backup._flush", full)
+    result = cli("backup", str(snapshot))
+    assert result.code == 1
+    assert "No space left" in result.err
+    assert list(snapshot.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "said"), [("SIGINT", 1, "interrupted"), ("SIGTERM", 143, "terminated")]
+)
+def test_interrupted_it_leaves_nothing(
+    filled: Path, snapshot: Path, name: str, code: int, said: str
+) -> None:
     program = (
         "import signal; from mqlite.cli import main; from mqlite.stores.sqlite import backup;"
-        "backup._flush = lambda path: signal.raise_signal(signal.SIGINT);"
+        f"backup._flush = lambda path: signal.raise_signal(signal.{name});"
         f"raise SystemExit(main(['backup', {str(snapshot)!r}]))"
     )
     child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (child.returncode, child.stderr) == (1, "error: interrupted\n")
+    assert (child.returncode, child.stderr) == (code, f"error: {said}\n")
     assert list(snapshot.parent.iterdir()) == []
 
 

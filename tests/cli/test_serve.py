@@ -50,6 +50,26 @@ def test_a_token_is_made_where_none_is_set(setting: str | None) -> None:
     assert one.generated not in repr(one)
 
 
+def test_tokens_that_are_set_but_empty_are_warned_about(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    serve.broker_auth("")
+    assert capsys.readouterr().err.startswith("warning: MQLITE_TOKENS is set, but empty")
+    serve.broker_auth(None)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", ["MQLITE_TOKENS", "MQLITE_MONITOR_TOKENS"])
+def test_a_token_that_no_header_can_carry_is_told_by_its_setting(
+    cli: Run, database: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("MQLITE_TOKENS", "fine")
+    monkeypatch.setenv(name, "secret one")
+    refused = f"error: {name}: a token is printable ASCII without spaces\n"
+    assert cli("serve", "--addr", "127.0.0.1:0") == (1, "", refused)
+    assert not database.exists()
+
+
 def test_configured_tokens() -> None:
     assert serve.broker_auth(" a, ,b ") == (["a", "b"], "")
     assert serve.broker_auth(" OFF ") == ("off", "")
@@ -90,12 +110,16 @@ def test_without_auth_a_remote_bind_is_refused_before_the_database_is_opened(
 @pytest.mark.parametrize(
     ("words", "environment", "named"),
     [
-        ([], {"MQLITE_METRICS": "maybe"}, "MQLITE_METRICS must be on"),
+        (
+            [],
+            {"MQLITE_METRICS": "Maybe"},
+            "MQLITE_METRICS must be on, true, 1, off, false or 0, got 'Maybe'",
+        ),
         (["--metrics"], {"MQLITE_TOKENS": "off"}, "--metrics needs authentication"),
         ([], {"MQLITE_METRICS": "On", "MQLITE_TOKENS": "off"}, "MQLITE_METRICS needs"),
         ([], {"MQLITE_UI": "on"}, "MQLITE_UI"),
-        ([], {"MQLITE_DIAGNOSTIC_LOG": "/no/folder/x"}, "the diagnostic log '/no/folder/x' cannot"),
-        (["--diagnostic-log", "/"], {}, "the diagnostic log '/' cannot be used: it is not a file"),
+        ([], {"MQLITE_DIAGNOSTIC_LOG": "/no/x"}, "MQLITE_DIAGNOSTIC_LOG: '/no/x' cannot be the"),
+        (["--diagnostic-log", "/"], {}, "--diagnostic-log: '/' cannot be the diagnostic log: / is"),
     ],
 )
 def test_what_cannot_be_had_is_never_ignored(
@@ -112,6 +136,20 @@ def test_what_cannot_be_had_is_never_ignored(
     assert result.code == 1
     assert result.err.startswith(f"error: {named}")
     assert not database.exists()
+
+
+@pytest.mark.parametrize("part", ["", "-wal", "-shm", "-journal", ".lock"])
+def test_a_diagnostic_log_in_the_place_of_the_database_is_refused(
+    cli: Run, database: Path, part: str
+) -> None:
+    path = f"{database}{part}"
+    result = cli("serve", "--addr", "127.0.0.1:0", "--diagnostic-log", path)
+    assert result.code == 1
+    assert result.err == (
+        f"error: --diagnostic-log: {path!r} cannot be the diagnostic log: {path} is a file of the"
+        f" database {database}; give a new or empty file, or an earlier diagnostic log\n"
+    )
+    assert list(database.parent.iterdir()) == []
 
 
 def test_metrics_are_served_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +231,7 @@ def test_the_broker_says_what_to_type_next_and_stops_on_a_signal(
         assert f"export MQLITE_ENDPOINT={url} MQLITE_TOKEN={token}\n" in text
 
         typed = text.partition("In another terminal:")[2]
-        outcome = subprocess.run(["bash", "-c", typed], capture_output=True, text=True, timeout=60)
+        outcome = subprocess.run(["bash"], input=typed, capture_output=True, text=True, timeout=60)
         assert outcome.stderr == ""
         created, sent, received = outcome.stdout.splitlines()
         assert created == "ok: action=create-queue queue=jobs"
@@ -206,6 +244,24 @@ def test_the_broker_says_what_to_type_next_and_stops_on_a_signal(
         assert out == ""
         assert "".join([*printed, text, err]).count(token) == 1
         assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_the_log_tells_of_the_start_and_of_the_stop(stop: signal.Signals) -> None:
+    with broker() as (process, printed):
+        address = url_of(printed).removeprefix("http://")
+        process.send_signal(stop)
+        _, err = process.communicate(timeout=60)
+    lines = "".join([*printed, err]).splitlines()
+    told = [line for line in lines if re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} ", line)]
+    assert [line[24:] for line in told] == [
+        f"INFO    broker started on {address}",
+        f"INFO    broker stopping: {stop.name}",
+        "INFO    broker stopped",
+        "INFO    database closed",
+    ]
+    assert lines[0] == told[0]
+    assert lines[-3:] == told[1:]
 
 
 def test_a_configured_token_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,7 +146,7 @@ COLD: Final[dict[str, str]] = {
     "queues.SELECT_TOPIC_EXISTS": _ONCE,
     "queues.SET_PAUSED": _ONCE,
     "queues.MARK_DELETED": _ONCE,
-    "queues.HAS_MESSAGES": _ONCE,
+    "queues.COUNT_SOME": _ONCE,
     "topics.SELECT_TOPIC_OF": _ONCE,
     "topics.INSERT_SUBSCRIPTION": _ONCE,
     "topics.UPDATE_EXPR": _ONCE,

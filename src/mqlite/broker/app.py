@@ -26,8 +26,9 @@ from mqlite.broker.asgi import (
     Scope,
     Send,
     local_path,
+    peer,
 )
-from mqlite.broker.auth import Authenticator, Tokens
+from mqlite.broker.auth import Authenticator, Refused, Tokens
 from mqlite.broker.budget import Budget
 from mqlite.broker.call import Call
 from mqlite.broker.cors import Cors
@@ -35,8 +36,8 @@ from mqlite.broker.limits import Limits
 from mqlite.broker.managed import ManagedKeys
 from mqlite.broker.monitoring import METRICS_PATH, METRICS_TYPE, OK, Monitoring
 from mqlite.broker.polls import Polls
-from mqlite.broker.requestlog import RequestLog
-from mqlite.broker.rights import needed
+from mqlite.broker.requestlog import Notes, RequestLog
+from mqlite.broker.rights import denial
 from mqlite.broker.routes import ROUTES, Route
 from mqlite.errors import (
     Closed,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 LOGGER: Final = logging.getLogger("mqlite.broker")
 _INTERNAL: Final = wire.encode(wire.ErrorBody("internal", "internal server error"))
 _LARGE_ANSWER: Final = 256 * 1024
+_NOT_ALLOWED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
@@ -129,7 +131,7 @@ class Broker:
         try:
             rights = self.auth.identify(path, scope["headers"])
             if isinstance(rights, bytes):
-                rights = await self.keys.rights(rights)
+                rights, call.key_id = await self.keys.rights(rights)
             call.rights = rights
             call.admitted = time.perf_counter()
             route = ROUTES.get(path)
@@ -160,7 +162,7 @@ class Broker:
             return Answer(200, card)
         if path == METRICS_PATH and self.monitoring.metrics:
             if "observe" not in call.rights:
-                raise PermissionDenied(f"this needs {needed('observe')}")
+                raise PermissionDenied(denial("observe", call.rights))
             return Answer(200, await self.monitoring.exposition(call.rights), METRICS_TYPE)
         if path == discovery.HEALTH_PATH:
             return Answer(200, discovery.HEALTHY, TEXT)
@@ -168,7 +170,7 @@ class Broker:
 
     async def _operation(self, route: Route, call: Call) -> Answer:
         if route.right not in call.rights:
-            raise PermissionDenied(f"this needs {needed(route.right)}")
+            raise PermissionDenied(denial(route.right, call.rights))
         if call.scope["method"] != "POST":
             raise Unsupported("POST is the only method of this path")
         if self.stopping:
@@ -231,11 +233,21 @@ def refusal(problem: BaseException, call: Call) -> Answer:
         LOGGER.error("unexpected failure of %r", local_path(call.scope), exc_info=problem)
         call.notes += ("code", "internal")
         return Answer(500, _INTERNAL)
+    if problem.status in _NOT_ALLOWED:
+        call.notes += _who(problem, call)
     call.notes += ("code", problem.code)
     more: tuple[Header, ...] = ()
     if isinstance(problem, Unavailable) and problem.retry_after is not None:
         more = ((b"retry-after", b"%d" % problem.retry_after),)
     return Answer(problem.status, wire.encode(wire.ErrorBody.of(problem)), JSON, more)
+
+
+def _who(problem: MqliteError, call: Call) -> Notes:
+    """Who asked, as far as it is known."""
+    address = peer(call.scope)
+    key_id = problem.key_id if isinstance(problem, Refused) else call.key_id
+    told: Notes = ("peer", address) if address else ()
+    return (*told, "key", key_id) if key_id else told
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

@@ -41,6 +41,14 @@ def local_path(scope: Scope) -> str:
     return path or "/"
 
 
+def peer(scope: Scope) -> str:
+    """The address that the request came from, without a port; empty where the server knows
+    none. A version 4 address is one also on a socket for both."""
+    client = scope.get("client")
+    host: str = client[0] if client else ""
+    return host.removeprefix("::ffff:") if "." in host else host
+
+
 def header(scope: Scope, name: bytes) -> bytes | None:
     """The first header of this (lower-case) name."""
     for key, value in scope["headers"]:

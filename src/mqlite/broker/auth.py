@@ -21,12 +21,13 @@ _OF_A_KEY: Final = re.compile(rb"mqk_[0-9a-f]{64}")
 
 
 class Refused(Unauthenticated):
-    """Nothing lets the request in. `outcome` is the word of the counters for why; the one who
-    asks does not hear it."""
+    """Nothing lets the request in. `outcome` is the word of the counters for why, and `key_id`
+    says whose token it was, where that is known; the one who asks hears neither."""
 
-    def __init__(self, message: str, outcome: str) -> None:
+    def __init__(self, message: str, outcome: str, key_id: str = "") -> None:
         super().__init__(message)
         self.outcome = outcome
+        self.key_id = key_id
 
 
 class Authenticator:

@@ -20,8 +20,8 @@ class Call(msgspec.Struct):
     """What a handler may use, and what it tells the request log.
 
     `quiet` marks an answer that is no news; `held` is the part of the byte budget the
-    request has taken; `rights` is what its credential allows, and `admitted` when
-    that was known (`perf_counter`; 0 until then).
+    request has taken; `rights` is what its credential allows, `key_id` whose token that is,
+    if it is an access key's, and `admitted` when that was known (`perf_counter`; 0 until then).
     """
 
     broker: Broker
@@ -31,6 +31,7 @@ class Call(msgspec.Struct):
     quiet: bool = False
     held: int = 0
     rights: Rights = frozenset()
+    key_id: str = ""
     admitted: float = 0.0
 
     async def body(self, share: Share, limit: int) -> bytes | bytearray:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mqlite.broker.auth import Refused
 from mqlite.broker.rights import Rights, rights_of
 from mqlite.engine import keys
-from mqlite.engine.keys import Permissions, RefusalReason
+from mqlite.engine.keys import Presented
 
 if TYPE_CHECKING:
     from mqlite.embedded.core import Core
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 class Asked(NamedTuple):
     digest: bytes
-    answer: asyncio.Future[Permissions | RefusalReason]
+    answer: asyncio.Future[Presented]
 
 
 class ManagedKeys:
@@ -34,19 +34,19 @@ class ManagedKeys:
         self._asked: list[Asked] = []
         self._serving: asyncio.Task[None] | None = None
 
-    async def rights(self, digest: bytes) -> Rights:
-        """What the token with this digest may do. Raises Refused, and what the
-        database raises where it cannot be asked: then nobody is let in."""
+    async def rights(self, digest: bytes) -> tuple[Rights, str]:
+        """What the token with this digest may do, and the id of its key. Raises Refused, and
+        what the database raises where it cannot be asked: then nobody is let in."""
         loop = asyncio.get_running_loop()
         asked = Asked(digest, loop.create_future())
         self._asked.append(asked)
         if self._serving is None:
             # Not in the first one's context, whose deadline is not that of the others.
             self._serving = loop.create_task(self._serve(), context=Context())
-        found = await asked.answer
+        key_id, found = await asked.answer
         if isinstance(found, str):
-            raise Refused("the bearer token is not valid", found)
-        return rights_of(found)
+            raise Refused("the bearer token is not valid", found, key_id)
+        return rights_of(found), key_id
 
     async def _serve(self) -> None:
         try:
@@ -68,6 +68,6 @@ class ManagedKeys:
             if not isinstance(error, Exception):
                 raise
             return
-        for one, permissions in zip(waiting, found, strict=True):
+        for one, presented in zip(waiting, found, strict=True):
             if not one.answer.done():
-                one.answer.set_result(permissions)
+                one.answer.set_result(presented)

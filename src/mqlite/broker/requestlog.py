@@ -88,13 +88,18 @@ class RequestLog:
         self._armed = True
         timer = threading.Timer(_DELAY_SECONDS, self._elapsed)
         timer.daemon = True
-        timer.start()
+        try:
+            timer.start()
+        except RuntimeError:  # no more threads: the next record tries again
+            self._armed = False
 
     def _elapsed(self) -> None:
-        self.flush()
-        self._armed = False
-        if self._pending:
-            self._arm()
+        try:
+            self.flush()
+        finally:  # whatever a handler raised
+            self._armed = False
+            if self._pending:
+                self._arm()
 
 
 class LineFormatter(logging.Formatter):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import signal
 import socket
 from collections.abc import Callable
 from types import FrameType
@@ -11,7 +12,7 @@ from typing import Final
 
 import uvicorn
 
-from mqlite.broker.app import Broker
+from mqlite.broker.app import LOGGER, Broker
 from mqlite.broker.connection import BrokerConfig, Connection
 from mqlite.broker.limits import Timeouts
 from mqlite.errors import InvalidArgument
@@ -24,7 +25,8 @@ class BrokerServer(uvicorn.Server):
 
     Then it accepts nothing new, ends the long polls, and finishes what was admitted. A
     second signal ends it at once. A signal is not raised again afterwards: a stop that was
-    asked for is a success.
+    asked for is a success. The log tells when it has started, begins to stop, and why, and has
+    stopped.
     """
 
     def __init__(
@@ -34,15 +36,18 @@ class BrokerServer(uvicorn.Server):
         self._timeouts = timeouts
         self._ready = ready
         self._sweeper: asyncio.Task[None] | None = None
+        self._signal: signal.Signals | None = None
         super().__init__(_config(broker, timeouts))
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         self._sweeper = asyncio.create_task(self._sweep())
+        LOGGER.info("broker started on %s", ", ".join(map(address_of, sockets or ())))
         if self._ready is not None:
             self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        LOGGER.info("broker stopping: %s", self._reason())
         self.broker.drain()
         try:
             await super().shutdown(sockets=sockets)
@@ -52,8 +57,16 @@ class BrokerServer(uvicorn.Server):
             # What is cut off now must not be answered as a failure of the application.
             self._abort_all()
             self.broker.log.flush()
+        LOGGER.info("broker stopped")
+
+    def _reason(self) -> str:
+        if self._signal is not None:
+            return self._signal.name
+        return "the queue is closed" if self.broker.closed else "asked to by the program"
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # Not logged here: what was interrupted may hold the log.
+        self._signal = self._signal or signal.Signals(sig)
         self.force_exit = self.should_exit
         self.should_exit = True
 
@@ -138,10 +151,15 @@ def is_loopback(listener: socket.socket) -> bool:
     return ipaddress.ip_address(listener.getsockname()[0]).is_loopback
 
 
+def address_of(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def url_of(listener: socket.socket) -> str:
     """Where a client on this machine reaches it."""
     host, port = listener.getsockname()[:2]
     address = ipaddress.ip_address(host)
     if address.is_unspecified:
         return f"http://127.0.0.1:{port}"
-    return f"http://[{host}]:{port}" if address.version == 6 else f"http://{host}:{port}"
+    return f"http://{address_of(listener)}"

@@ -10,10 +10,13 @@ from typing import Final, NamedTuple
 import mqlite
 from mqlite.cli import streams
 from mqlite.cli.hints import nearest
+from mqlite.cli.sigterm import Sigterm
 
 OK: Final = 0
 FAILED: Final = 1
 MISUSED: Final = 2
+TERMINATED: Final = 143
+"""By SIGTERM, as a shell says it: 128 and the number of the signal."""
 
 
 class Entry(NamedTuple):
@@ -103,19 +106,21 @@ a running broker instead. 'mqlite <command> -h' lists the flags of a command.
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and answer its exit code: 0, 1 (it failed) or 2 (it was misused)."""
+    """Run one command and answer its exit code: 0, 1 (it failed), 2 (it was misused), or 143
+    (SIGTERM ended it)."""
     streams.prepare()
-    try:
-        code = _dispatch(list(sys.argv[1:] if argv is None else argv))
-        streams.flush()
-    except KeyboardInterrupt:
-        return _failed("interrupted")
-    except streams.OutputLost as lost:
-        streams.discard_output()
-        return _failed(str(lost))
-    except streams.CommandError as error:
-        return _failed(str(error), error.detail)
-    return code
+    with Sigterm() as sigterm:
+        try:
+            code = _dispatch(list(sys.argv[1:] if argv is None else argv))
+            streams.flush()
+        except KeyboardInterrupt:
+            code = _failed("terminated" if sigterm.came else "interrupted")
+        except streams.OutputLost as lost:
+            streams.discard_output()
+            code = _failed(str(lost))
+        except streams.CommandError as error:
+            code = _failed(str(error), error.detail)
+    return TERMINATED if sigterm.came else code
 
 
 def _dispatch(args: list[str]) -> int:
@@ -129,6 +134,9 @@ def _dispatch(args: list[str]) -> int:
     if rest and f"{name} {rest[0]}" in COMMANDS:
         name, *rest = f"{name} {rest[0]}", *rest[1:]
     if name not in COMMANDS:
+        if _longer(name) and rest and _META.get(rest[0]) == "help":
+            streams.note(_usage_of(name))
+            return OK
         return _unknown(name)
     module, _, attribute = COMMANDS[name].target.partition(".")
     from mqlite.cli import command
@@ -138,7 +146,8 @@ def _dispatch(args: list[str]) -> int:
 
 def _meta(name: str, rest: list[str]) -> int:
     if rest:
-        instead = f"; try 'mqlite {rest[0]} -h'" if name == "help" and rest[0] in COMMANDS else ""
+        known = rest[0] in COMMANDS or _longer(rest[0])
+        instead = f"; try 'mqlite {rest[0]} -h'" if name == "help" and known else ""
         return _failed(f"{name} takes no arguments, got {rest[0]!r}{instead}")
     streams.write(f"mqlite {mqlite.__version__}\n" if name == "version" else usage())
     return OK
@@ -150,8 +159,7 @@ def _failed(message: str, detail: str = "") -> int:
 
 
 def _unknown(name: str) -> int:
-    longer = [known for known in COMMANDS if known.startswith(f"{name} ")]
-    if longer:
+    if longer := _longer(name):
         streams.error(f"{name!r} needs to be one of {', '.join(longer)}")
     elif name.startswith("-"):
         streams.error(f"the command comes before its flags, got {name!r}")
@@ -161,11 +169,26 @@ def _unknown(name: str) -> int:
     return MISUSED
 
 
+def _longer(name: str) -> list[str]:
+    """The commands of two words of which `name` is the first."""
+    return [known for known in COMMANDS if known.startswith(f"{name} ")]
+
+
+def _usage_of(name: str) -> str:
+    lines = [f"Usage: mqlite {name} <command> [flags]", ""]
+    lines.extend(_summary(COMMANDS[known]) for known in _longer(name))
+    return "\n".join([*lines, "", f"'mqlite {name} <command> -h' lists the flags of a command."])
+
+
+def _summary(entry: Entry) -> str:
+    return f"  {entry.name:<20} {entry.summary}"
+
+
 def usage() -> str:
     """The text of `mqlite help`; it names every command."""
     lines = [_INTRODUCTION]
     for title, entries in GROUPS.items():
         lines.append(f"{title}:")
-        lines.extend(f"  {entry.name:<20} {entry.summary}" for entry in entries)
+        lines.extend(map(_summary, entries))
         lines.append("")
     return "\n".join(lines)

@@ -9,13 +9,15 @@ import os
 import shlex
 import shutil
 import sys
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import mqlite
+from mqlite.arguments import bearer_token
 from mqlite.cli import environment, streams
 from mqlite.cli.command import command, flag, option
 from mqlite.cli.streams import CommandError
+from mqlite.errors import InvalidArgument
 from mqlite.keys import generate_token
 
 if TYPE_CHECKING:
@@ -66,11 +68,11 @@ def serve(
 
     cors = origin_setting(os.environ.get("MQLITE_CORS"), auth=auth.tokens != "off")
     _log_to_stderr()
-    with (
-        _diagnostics(diagnostic_log),
-        closing(environment.open_embedded(environment.retention())) as mq,
-    ):
+    with ExitStack() as stack:
+        _keep_diagnostics(stack, diagnostic_log)
+        mq = stack.enter_context(environment.embedded(environment.retention()))
         _run(mq, address, auth, monitors, cors, bool(insecure_allow_remote), with_metrics)
+    logging.getLogger("mqlite.broker").info("database closed")
 
 
 def _run(
@@ -146,6 +148,8 @@ def broker_auth(setting: str | None) -> Auth:
     """MQLITE_TOKENS: unset or blank makes up a token, `off` disables, else a comma list."""
     value = (setting or "").strip()
     if not value:
+        if setting is not None:
+            streams.warn("MQLITE_TOKENS is set, but empty: a token is made for this run")
         token = generate_token()
         return Auth([token], token)
     if value.lower() == "off":
@@ -155,7 +159,7 @@ def broker_auth(setting: str | None) -> Auth:
         raise CommandError("MQLITE_TOKENS holds no token; unset it to have one made, or use 'off'")
     if "off" in map(str.lower, tokens):
         raise CommandError("MQLITE_TOKENS is either 'off' or a list of tokens, not both")
-    return Auth(tokens)
+    return Auth([bearer_token(token, "MQLITE_TOKENS") for token in tokens])
 
 
 def monitor_tokens(setting: str | None, auth: Auth) -> list[str]:
@@ -169,7 +173,7 @@ def monitor_tokens(setting: str | None, auth: Auth) -> list[str]:
         raise CommandError("MQLITE_MONITOR_TOKENS needs authentication, but MQLITE_TOKENS is off")
     if not set(tokens).isdisjoint(auth.tokens):
         raise CommandError("MQLITE_MONITOR_TOKENS and MQLITE_TOKENS must not share a token")
-    return tokens
+    return [bearer_token(token, "MQLITE_MONITOR_TOKENS") for token in tokens]
 
 
 def is_loopback(address: str) -> bool:
@@ -190,9 +194,10 @@ def _port(address: str) -> str:
 
 def metrics_setting(flag: bool | None, auth: Auth) -> bool:
     """Whether to serve /metrics, by precedence."""
-    switch = os.environ.get("MQLITE_METRICS", "").strip().lower()
+    value = os.environ.get("MQLITE_METRICS", "").strip()
+    switch = value.lower()
     if switch not in _SWITCHES:
-        raise CommandError("MQLITE_METRICS must be on, true, 1, off, false or 0")
+        raise CommandError(f"MQLITE_METRICS must be on, true, 1, off, false or 0, got {value!r}")
     on = switch not in _OFF if flag is None else flag
     if on and auth.tokens == "off":
         name = "MQLITE_METRICS" if flag is None else "--metrics"
@@ -200,14 +205,22 @@ def metrics_setting(flag: bool | None, auth: Auth) -> bool:
     return on
 
 
-def _diagnostics(flag: str | None) -> AbstractContextManager[None]:
-    """The diagnostic log by precedence; one that was given blank is none."""
+def _keep_diagnostics(stack: ExitStack, flag: str | None) -> None:
+    """The diagnostic log by precedence, until the stack unwinds; one that was given blank is
+    none."""
     path = os.environ.get("MQLITE_DIAGNOSTIC_LOG") if flag is None else flag
     if not _is_set(path):
-        return nullcontext()
+        return
     from mqlite.diagnostics import diagnostic_log
+    from mqlite.stores.sqlite.location import parse_location
 
-    return diagnostic_log((path or "").strip(), logging.getLogger("mqlite"))
+    database = parse_location(environment.database()).path
+    kept = diagnostic_log((path or "").strip(), logging.getLogger("mqlite"), database=database)
+    try:
+        stack.enter_context(kept)
+    except InvalidArgument as problem:
+        name = "MQLITE_DIAGNOSTIC_LOG" if flag is None else "--diagnostic-log"
+        raise CommandError(f"{name}: {problem}") from None
 
 
 def refuse_what_is_not_there() -> None:

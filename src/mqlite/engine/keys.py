@@ -27,10 +27,14 @@ Permissions = tuple[Permission, ...]
 RefusalReason = Literal["invalid", "revoked", "expired"]
 """Why a token lets nobody in."""
 
+Presented = tuple[str, Permissions | RefusalReason]
+"""What a token stands for: the id of its key, empty where there is none, and what the key
+allows, or why it lets nobody in."""
+
 _COLUMNS: Final = "id, name, permissions, created_at, expires_at, revoked_at"
 
 SELECT_PERMISSIONS: Final = (
-    "SELECT permissions, expires_at, revoked_at FROM mqlite_keys WHERE digest = ?"
+    "SELECT id, permissions, expires_at, revoked_at FROM mqlite_keys WHERE digest = ?"
 )
 INSERT_KEY: Final = """
     INSERT INTO mqlite_keys (digest, id, name, permissions, created_at, expires_at)
@@ -66,7 +70,8 @@ def create(id_: str, name: str, permissions: Sequence[str], expires_at: int) -> 
     granted = _normal(permissions)
     now: int = yield NOW
     if not (expires_at == 0 or now < expires_at <= MAX_MS):
-        raise InvalidArgument("expires_at_ms must be in the future, or 0 for no expiry")
+        hint = "; it counts milliseconds, not seconds" if now < expires_at * 1000 <= MAX_MS else ""
+        raise InvalidArgument(f"expires_at_ms must be in the future, or 0 for no expiry{hint}")
     token = generate_token()
     row = (digest_of(token.encode()), id_, name, ",".join(granted), now, expires_at)
     if not (yield Last(Statement(INSERT_KEY, row))):
@@ -119,23 +124,22 @@ def revoke(id_: str) -> Steps[None]:
 
 
 @operation(reads=True, settles=True)
-def permissions_of(digests: Sequence[bytes]) -> Steps[list[Permissions | RefusalReason]]:
-    """What each token may do, by its digest, or why it may do nothing. At the time of its
-    expiry a key is expired."""
+def permissions_of(digests: Sequence[bytes]) -> Steps[list[Presented]]:
+    """What each token stands for, by its digest. At the time of its expiry a key is expired."""
     found = yield tuple(Statement(SELECT_PERMISSIONS, (digest,)) for digest in digests)
     now: int = yield NOW
     return [_granted(rows, now) for rows in found]
 
 
-def _granted(rows: list[Row], now: int) -> Permissions | RefusalReason:
+def _granted(rows: list[Row], now: int) -> Presented:
     if not rows:
-        return "invalid"
-    [(permissions, expires_at, revoked_at)] = rows
+        return "", "invalid"
+    [(id_, permissions, expires_at, revoked_at)] = rows
     if revoked_at:
-        return "revoked"
+        return id_, "revoked"
     if expires_at and expires_at <= now:
-        return "expired"
-    return _read(permissions)
+        return id_, "expired"
+    return id_, _read(permissions)
 
 
 def check_id(value: str, field: str = "id") -> None:
