@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import mqlite
 from broker.support import TOKENS, Api
+from mqlite.broker.connection import Connection
 from mqlite.broker.serve import serving
 from mqlite.clock import ManualClock
 from mqlite.embedded import Embedded
@@ -57,3 +59,17 @@ def api(url: str) -> Api:
     client = Api(url)
     client.ok("CreateQueue", name="q")
     return client
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Connection]:
+    """The broker's ends of the connections of this test, in order."""
+    made: list[Connection] = []
+    begin = Connection.__init__
+
+    def keep(self: Connection, **arguments: Any) -> None:
+        begin(self, **arguments)
+        made.append(self)
+
+    monkeypatch.setattr(Connection, "__init__", keep)
+    return made

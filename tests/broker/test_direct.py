@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import socket
 import threading
-import time
 from contextlib import ExitStack
 from typing import Any
 
@@ -14,10 +14,12 @@ import pytest
 
 from broker.support import Api, connect, exchange, post_bytes, read_all
 from mqlite.broker.app import Broker
+from mqlite.broker.connection import Connection
 from mqlite.broker.direct import begin
 from mqlite.broker.limits import Limits
 from mqlite.broker.serve import serving
 from mqlite.embedded import Embedded
+from mqlite.embedded.gathering import Gathering
 from patience import PATIENCE_S, eventually
 
 CLOSE = "Connection: close"
@@ -165,15 +167,12 @@ def test_bodies_of_every_size_in_several_parts(queues: Api) -> None:
     assert queues.ok("Stats", queue="q")["active"] == 5
 
 
-def test_a_send_behind_answers_that_nobody_takes(queues: Api) -> None:
+def test_a_send_behind_answers_that_nobody_takes(queues: Api, made: list[Connection]) -> None:
     queues.send("q", b"x" * 150_000)
     peek = post_bytes("Peek", b'{"queue":"q"}')
     with connect(queues.url) as connection:
         connection.sendall((peek + whole(GOOD)) * 40 + whole(GOOD, CLOSE))
-        sent, before = 0, -1
-        while sent != before:  # until it waits for the client
-            time.sleep(0.1)
-            sent, before = queues.ok("Stats", queue="q")["active"], sent
+        eventually(lambda: made[-1].flow.write_paused)
         received = read_all(connection)
     numbers = re.findall(rb"\{\"seq_numbers\":\[(\d+)\]", received)
     assert len(numbers) == 41
@@ -218,6 +217,19 @@ def test_a_record_that_fails_does_not_concern_the_others(
         all_sent.set()
         for other in others:
             assert other.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_send_whose_task_somebody_cancels_is_answered_too(
+    mq: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def cancelled(*_: object) -> None:
+        raise asyncio.CancelledError
+
+    mq.create_queue("q")
+    mq.send("q", b"the broker knows the name now")
+    with serving(mq, tokens="off") as url:
+        monkeypatch.setattr(Gathering, "_run", cancelled)
+        assert exchange(url, whole(GOOD, CLOSE)).startswith(b"HTTP/1.1 500 ")
 
 
 def test_the_limit_of_a_request_holds(mq: Embedded) -> None:

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from mqlite.embedded.core import Core
 
 LOGGER: Final = logging.getLogger("mqlite.broker")
-_INTERNAL: Final = wire.encode(wire.ErrorBody("internal", "internal server error"))
 _LARGE_ANSWER: Final = 256 * 1024
 _NOT_ALLOWED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
@@ -62,6 +61,9 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     body: bytes
     kind: Header = JSON
     more: tuple[Header, ...] = ()
+
+
+INTERNAL: Final = Answer(500, wire.encode(wire.ErrorBody("internal", "internal server error")))
 
 
 class Broker:
@@ -131,7 +133,7 @@ class Broker:
         try:
             rights = self.auth.identify(path, scope["headers"])
             if isinstance(rights, bytes):
-                rights, call.key_id = await self.keys.rights(rights)
+                rights, call.key_id = await self.keys.look_up(rights)
             call.rights = rights
             call.admitted = time.perf_counter()
             route = ROUTES.get(path)
@@ -166,7 +168,7 @@ class Broker:
             return Answer(200, await self.monitoring.exposition(call.rights), METRICS_TYPE)
         if path == discovery.HEALTH_PATH:
             return Answer(200, discovery.HEALTHY, TEXT)
-        raise NotFound(f"no such path: {path}")
+        raise NotFound(f"{wire.NO_SUCH_PATH}: {path}")
 
     async def _operation(self, route: Route, call: Call) -> Answer:
         if route.right not in call.rights:
@@ -232,7 +234,7 @@ def refusal(problem: BaseException, call: Call) -> Answer:
     if not isinstance(problem, MqliteError) or problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         LOGGER.error("unexpected failure of %r", local_path(call.scope), exc_info=problem)
         call.notes += ("code", "internal")
-        return Answer(500, _INTERNAL)
+        return INTERNAL
     if problem.status in _NOT_ALLOWED:
         call.notes += _who(problem, call)
     call.notes += ("code", problem.code)

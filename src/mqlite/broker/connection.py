@@ -1,64 +1,37 @@
-"""One HTTP connection: what uvicorn's lacks.
+"""One HTTP connection: how requests are read and answered.
 
-uvicorn sets no deadline for a header or a body and no limit for a header, answers malformed
-HTTP in plain text, in front of what is still being answered, and tells only the newest of
-several pipelined requests that the client went away.
+uvicorn has no limit for a header, makes a task for what needs none, and reads nothing while
+a request waits behind another.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 from contextlib import suppress
 from typing import Any, Final
 
 import httptools
 from uvicorn._types import ASGI3Application
-from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
-    HttpToolsProtocol,
     RequestResponseCycle,
 )
 from uvicorn.server import ServerState
 
-from mqlite import wire
-from mqlite.broker.app import Broker
-from mqlite.broker.asgi import BODY, JSON, RESPOND, Header
+from mqlite.broker.asgi import BODY, RESPOND, Header
+from mqlite.broker.bounded import Bounded, BrokerConfig
 from mqlite.broker.direct import PATH, begin
-from mqlite.broker.limits import Timeouts
-from mqlite.errors import InvalidArgument
 
 MAX_HEADER_BYTES: Final = 1024 * 1024
-_LOGGER: Final = logging.getLogger("mqlite.broker")
-_LINGER_SECONDS: Final = 2.0
 _PIPELINE: Final = 8
 _DIRECT_URL: Final = PATH.encode()
 _SMALL_BODY: Final = 64 * 1024  # above it uvicorn has paused reading, which receiving resumes
 _UPGRADE: Final = (b"upgrade", b"connection", b"http2-settings")
 
 
-class BrokerConfig(Config):
-    """uvicorn's, with what our connections need to know."""
-
-    broker: Broker
-    timeouts: Timeouts
-    _defaults: list[Header] | None = None
-    _default_lines = b""
-
-    def default_lines(self, state: ServerState) -> bytes:
-        """The headers every answer has, as lines; uvicorn makes a new list every second."""
-        if state.default_headers is not self._defaults:
-            self._defaults = state.default_headers
-            self._default_lines = b"".join(b"%s: %s\r\n" % each for each in self._defaults)
-        return self._default_lines
-
-
-class Connection(HttpToolsProtocol):
+class Connection(Bounded):
     """Belongs to the event loop; the server calls `check` every `Timeouts.sweep`."""
-
-    config: BrokerConfig
 
     def __init__(
         self,
@@ -68,22 +41,11 @@ class Connection(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self.access_log = False
-        self.logger = _LOGGER
-        self.timeouts = config.timeouts
-        self.running: RequestResponseCycle | None = None
         self.waiting: ASGI3Application | None = None
         self.direct_body: bytearray | None = None
         self.direct_cycle: RequestResponseCycle | None = None
         self.began = 0.0
-        self.due = 0.0
-        self.reading_header = False
         self.header_bytes = 0
-        self.deaf = False
-        self.refusal: bytes | None = None
-        self.lingering = False
-        self.unsent = 0
-        self.stalled_at = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -94,14 +56,9 @@ class Connection(HttpToolsProtocol):
             with suppress(OSError):
                 peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self.running is not None:
-            _abandon(self.running)
-        super().connection_lost(exc)
-
     def data_received(self, data: bytes) -> None:
         if self.deaf:
-            self._discard(data)
+            self.go_on_lingering()
             return
         try:
             self._read(data)
@@ -270,8 +227,7 @@ class Connection(HttpToolsProtocol):
             self._start()
         elif not self.due:  # else the next request is being read already
             self.due = self.loop.time() + self.timeouts.idle
-        if self.refusal is not None:
-            self._finish_refusal()
+        self.finish_refusal()
 
     def _whole_body(self) -> bytes | None:
         """`Whole` for the running request: spares it the wait for an event that is set."""
@@ -301,97 +257,6 @@ class Connection(HttpToolsProtocol):
         cycle.waiting_for_100_continue = False
         cycle.message_event.set()
         if not cycle.keep_alive:
-            self.transport.close()
+            self.close_after_answer(unread=cycle.more_body)
         cycle.on_response()
         return True
-
-    def shutdown(self) -> None:
-        super().shutdown()
-        if self.running is not None:
-            self.running.keep_alive = False
-        if self.lingering:
-            self.transport.close()
-
-    def check(self, now: float) -> None:
-        """End the connection if a deadline has passed."""
-        if self.due and now >= self.due:
-            self._expire(now)
-        # Also after a close, which waits for the client to take what is left.
-        before, self.unsent = self.unsent, self.transport.get_write_buffer_size()
-        if not before or self.unsent < before:
-            self.stalled_at = now
-        elif now - self.stalled_at >= self.timeouts.stall:
-            self.transport.abort()
-
-    def _expire(self, now: float) -> None:
-        if self.lingering:
-            self.transport.close()
-        elif self.pipeline:
-            # We, not the client, hold this request up: what comes before it is not answered.
-            self.due = now + self.timeouts.request
-        elif self.reading_header:
-            self.refuse(408, "the request header did not arrive in time")
-        elif self.cycle is None or self.cycle.response_complete:
-            self.transport.close()
-        else:
-            self.refuse(408, "the request did not arrive in time")
-
-    def refuse(self, status: int, message: str) -> None:
-        """Answer in the application's place, after what is still being answered, and close."""
-        self.deaf = True
-        self.due = 0.0
-        self.refusal = self._envelope(status, message)
-        cycle = self.cycle
-        if cycle is not None and not self.reading_header and cycle.more_body:
-            self._drop_unread(cycle)
-        self._finish_refusal()
-
-    def _drop_unread(self, cycle: RequestResponseCycle) -> None:
-        """The newest request will never be whole, so nothing may be made of it."""
-        if self.pipeline and self.pipeline[0][0] is cycle:
-            self.pipeline.popleft()
-        elif cycle.response_started:
-            self.refusal = b""
-        else:
-            _abandon(cycle)
-
-    def _finish_refusal(self) -> None:
-        """Send it, once nothing else is being answered."""
-        busy = self.running
-        if busy is not None and not (busy.response_complete or busy.disconnected):
-            return
-        if self.refusal is None or self.transport.is_closing():
-            return
-        self.transport.write(self.refusal)
-        # To close with bytes unread would reset the connection, and the client might lose the
-        # answer: it is given time to read it, and to close.
-        self.refusal = None
-        self.lingering = True
-        self.header_bytes = 0
-        self.due = self.loop.time() + _LINGER_SECONDS
-        self.transport.write_eof()
-        self.flow.resume_reading()
-
-    def _discard(self, data: bytes) -> None:
-        self.header_bytes += len(data)
-        if self.lingering and self.header_bytes > MAX_HEADER_BYTES:
-            self.transport.close()
-
-    def _envelope(self, status: int, message: str) -> bytes:
-        body = wire.encode(wire.ErrorBody(InvalidArgument.code, message))
-        headers = (
-            JSON,
-            (b"content-length", b"%d" % len(body)),
-            (b"connection", b"close"),
-            *self.config.broker.cors.headers,
-        )
-        lines = b"".join(b"%s: %s\r\n" % header for header in headers)
-        defaults = self.config.default_lines(self.server_state)
-        return STATUS_LINE[status] + defaults + lines + b"\r\n" + body
-
-
-def _abandon(cycle: RequestResponseCycle) -> None:
-    """To the application the client has gone."""
-    if not cycle.response_complete:
-        cycle.disconnected = True
-        cycle.message_event.set()

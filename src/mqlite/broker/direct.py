@@ -14,7 +14,7 @@ from typing import Final
 
 from mqlite import wire
 from mqlite.broker import queue_service
-from mqlite.broker.app import LOGGER, Answer, Broker, refusal
+from mqlite.broker.app import INTERNAL, LOGGER, Answer, Broker, refusal
 from mqlite.broker.asgi import Receive, Scope
 from mqlite.broker.call import Call
 from mqlite.broker.routes import ROUTES, Route
@@ -81,8 +81,9 @@ class DirectSend:
     def set_exception(self, error: BaseException, /) -> None:
         if isinstance(error, Exception):
             self._answer(refusal(error, self._call))
-        else:  # the event loop ends, and the connection with it
-            self._leave()
+        else:  # somebody cancels every task of the loop: what came of the send is not known
+            self._call.notes += ("code", "internal")
+            self._answer(INTERNAL)
 
     def _leave(self) -> None:
         self._answered = True

@@ -13,7 +13,8 @@ from typing import Final
 import uvicorn
 
 from mqlite.broker.app import LOGGER, Broker
-from mqlite.broker.connection import BrokerConfig, Connection
+from mqlite.broker.bounded import BrokerConfig
+from mqlite.broker.connection import Connection
 from mqlite.broker.limits import Timeouts
 from mqlite.errors import InvalidArgument
 
