@@ -34,7 +34,11 @@ _UNITS_MS: Final = {
     "w": Decimal(604_800_000),
 }
 _PIECE: Final = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d|w)")
-_SYNTAX: Final = "use a timedelta, a number of seconds, or text such as '30s', '1.5h' or '1d12h'"
+_SYNTAX: Final = "a timedelta, a number of seconds, or text such as '30s', '1.5h' or '1d12h'"
+_DURATION: Final = f"is not a duration: {{!r}}; use {_SYNTAX}"
+_WHEN: Final = (
+    f"is neither a point in time nor a duration: {{!r}}; use a datetime with a time zone, {_SYNTAX}"
+)
 
 
 def parse_duration(text: str) -> Decimal:
@@ -65,12 +69,7 @@ def to_ms(value: Duration, field: str) -> int:
     """
     if value.__class__ is int and 0 <= value <= MAX_MS // 1000:
         return value * 1000
-    exact = _exact_ms(value, field)
-    if exact < 0:
-        raise InvalidArgument(f"{field} must not be negative, got {value!r}")
-    if exact > MAX_MS:
-        raise InvalidArgument(f"{field} is too long: {value!r}")
-    return max(int(exact), 1) if exact > 0 else 0
+    return _whole_ms(value, field, _DURATION)
 
 
 def to_epoch_ms(value: When, field: str, now: int) -> int:
@@ -83,23 +82,33 @@ def to_epoch_ms(value: When, field: str, now: int) -> int:
         if value.tzinfo is None:
             raise InvalidArgument(f"{field} must carry a time zone, got the naive {value!r}")
         return (value - _EPOCH) // timedelta(milliseconds=1)
-    until = now + to_ms(value, field)
+    until = now + _whole_ms(value, field, _WHEN)
     if until > MAX_MS:
         raise InvalidArgument(f"{field} is too far ahead: {value!r}")
     return until
 
 
-def _exact_ms(value: Duration, field: str) -> Decimal:
+def _whole_ms(value: Duration, field: str, refusal: str) -> int:
+    try:
+        exact = _exact_ms(value)
+    except ValueError:
+        raise InvalidArgument(f"{field} {refusal.format(value)}") from None
+    if exact < 0:
+        raise InvalidArgument(f"{field} must not be negative, got {value!r}")
+    if exact > MAX_MS:
+        raise InvalidArgument(f"{field} is too long: {value!r}")
+    return max(int(exact), 1) if exact > 0 else 0
+
+
+def _exact_ms(value: Duration) -> Decimal:
+    """Raises ValueError for what is no duration."""
     if isinstance(value, timedelta):
         return Decimal(value // timedelta(microseconds=1)) / 1000
     if isinstance(value, str):
-        try:
-            return parse_duration(value)
-        except ValueError:
-            raise InvalidArgument(f"{field} is not a duration: {value!r}; {_SYNTAX}") from None
+        return parse_duration(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidArgument(f"{field} is not a duration: {value!r}; {_SYNTAX}")
+        raise ValueError(value)
     exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     if not exact.is_finite():
-        raise InvalidArgument(f"{field} is not a duration: {value!r}; {_SYNTAX}")
+        raise ValueError(value)
     return exact * 1000

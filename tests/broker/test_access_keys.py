@@ -152,7 +152,18 @@ def test_a_database_that_does_not_answer_lets_nobody_in(
     with monkeypatch.context() as broken:
         broken.setattr(mq.core.store, "seek_async", fail)
         reply = Api(url, made.token).post("ListQueues", b"")
-        assert (reply.status, reply.code) == (503, "unavailable")
+        assert reply.status == 503
+        assert reply.json == {
+            "code": "unavailable",
+            "message": "the storage failed",
+            "reason": "storage",
+        }
+        with (
+            mqlite.connect(url, token=made.token, retry_for=0) as client,
+            pytest.raises(Unavailable) as refused,
+        ):
+            client.list_queues()
+        assert refused.value.reason == "storage"
         assert status(url, TOKEN, f"{ADMIN}ListQueues") == 200
     assert status(url, made.token, f"{ADMIN}ListQueues") == 200
 

@@ -29,13 +29,13 @@ def test_one_lookup_for_a_request_and_none_for_what_is_configured_or_no_key(
     mq: Embedded, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[bytes] = []
-    look_up = keys.permissions_of
+    look_up = keys.look_up
 
     def counted(digests: list[bytes]) -> object:
         asked.extend(digests)
         return look_up(digests)
 
-    monkeypatch.setattr(keys, "permissions_of", counted)
+    monkeypatch.setattr(keys, "look_up", counted)
     token = create(mq, "manage").token
     for _ in range(3):
         assert status(url, token, f"{ADMIN}ListQueues") == 200
@@ -71,7 +71,7 @@ def looked_up(slow: Any) -> Callable[[str], asyncio.Task[Any]]:
     managed = ManagedKeys(slow)
 
     async def rights(token: str) -> object:
-        found, _ = await managed.rights(hashlib.sha256(token.encode()).digest())
+        found, _ = await managed.look_up(hashlib.sha256(token.encode()).digest())
         return found
 
     def start(token: str) -> asyncio.Task[Any]:

@@ -171,6 +171,19 @@ def test_every_route_with_every_credential(gate: Gate, path: str) -> None:
     assert {who: gate.outcome(who, path) for who in gate.known} == expected
 
 
+def test_a_refusal_names_what_is_missing(gate: Gate, open_gate: Gate) -> None:
+    keys = "/mqlite.v1.AuthService/ListKeys"
+    off = "access keys cannot be managed while authentication is off"
+    for who, path, missing in (
+        ("listen key", "/mqlite.v1.QueueService/Send", "this needs the permission send"),
+        ("send key", keys, "this needs the permission manage"),
+        ("monitor", keys, "this needs the permission manage"),
+    ):
+        assert gate.answer(who, path).json["message"] == missing
+    for who in ("no token", "send key", "manage key"):
+        assert open_gate.answer(who, keys).json["message"] == off
+
+
 @pytest.mark.parametrize("path", ROUTES)
 def test_without_authentication_all_is_open_but_the_keys(open_gate: Gate, path: str) -> None:
     expected = "permission_denied" if path.startswith(AUTH) else "let in"

@@ -26,7 +26,7 @@ from mqlite.broker.serve import asgi, serving
 from mqlite.clock import ManualClock
 from mqlite.embedded import Embedded
 from mqlite.keys import generate_token
-from patience import PATIENCE_S, eventually
+from patience import PATIENCE_S
 
 
 class Collector(logging.Handler):
@@ -52,12 +52,14 @@ def collecting(url: str) -> Iterator[Collector]:
     level = LOGGER.level
     LOGGER.addHandler(handler)
     LOGGER.setLevel(logging.DEBUG)
-    Api(url).request("GET", "/mark")
-    while handler.next().path != "/mark":
-        pass
-    yield handler
-    LOGGER.removeHandler(handler)
-    LOGGER.setLevel(level)
+    try:
+        Api(url).request("GET", "/mark")
+        while handler.next().path != "/mark":
+            pass
+        yield handler
+    finally:
+        LOGGER.removeHandler(handler)
+        LOGGER.setLevel(level)
 
 
 @pytest.fixture
@@ -77,9 +79,11 @@ def text_of(record: RequestRecord) -> str:
 def handled_by(handler: logging.Handler) -> Iterator[None]:
     LOGGER.addHandler(handler)
     LOGGER.setLevel(logging.INFO)
-    yield
-    LOGGER.removeHandler(handler)
-    LOGGER.setLevel(logging.NOTSET)
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(handler)
+        LOGGER.setLevel(logging.NOTSET)
 
 
 def test_the_log_goes_on_after_a_thread_that_could_not_be_started(
@@ -101,11 +105,13 @@ def test_the_log_goes_on_after_a_thread_that_could_not_be_started(
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_the_log_goes_on_after_a_handler_that_raised() -> None:
     class Failing(Collector):
-        failures = 0
+        def __init__(self) -> None:
+            super().__init__()
+            self.failed: queue.Queue[threading.Thread] = queue.Queue()
 
         def emit(self, record: logging.LogRecord) -> None:
-            if not self.failures:
-                self.failures += 1
+            if vars(record)["requests"][0].path == "/one":
+                self.failed.put(threading.current_thread())
                 raise OSError("no")
             super().emit(record)
 
@@ -113,7 +119,8 @@ def test_the_log_goes_on_after_a_handler_that_raised() -> None:
     with handled_by(failing):
         log = RequestLog()
         log.add("/one", 200, (), 0.0, quiet=False)
-        eventually(lambda: failing.failures and not log._armed)
+        writer = failing.failed.get(timeout=PATIENCE_S)
+        writer.join(PATIENCE_S)
         log.add("/two", 200, (), 0.0, quiet=False)
         assert failing.next().path == "/two"
 
@@ -234,11 +241,10 @@ def test_where_the_server_knows_no_address_none_is_told(mq: Embedded) -> None:
         await asgi(mq, tokens=[TOKEN])(scope, receive, send)
 
     collector = Collector()
-    LOGGER.addHandler(collector)
-    asyncio.run(ask())
-    while (record := collector.next()).path != "/own":
-        pass
-    LOGGER.removeHandler(collector)
+    with handled_by(collector):
+        asyncio.run(ask())
+        while (record := collector.next()).path != "/own":
+            pass
     assert text_of(record) == "/own status=401 code=unauthenticated"
 
 

@@ -319,7 +319,7 @@ def test_ctrl_c_ends_a_statement_that_takes_long(tmp_path: Path) -> None:
     """Without the look for signals it would run to its end, which is in some hours."""
     program = (
         "import signal, sys; from mqlite.stores.sqlite import backup\n"
-        "with backup._reading(sys.argv[1]) as connection:\n"
+        "with backup._reading(sys.argv[1], '') as connection:\n"
         "    print('running', flush=True)\n"
         "    connection.execute('WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
         " WHERE i < 1e12) SELECT count(*) FROM n').fetchone()\n"

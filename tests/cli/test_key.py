@@ -66,7 +66,7 @@ def test_the_secret_is_shown_once_and_on_standard_output(cli: Run) -> None:
     [token] = TOKEN.findall(made.out)
     again = cli("key", "create", "--id", ID, "--name", "n", "--permissions", "send")
     assert again.code == 1
-    assert f"the id of the key was to be {ID}" in again.err
+    assert "exists" in again.err
     for result in (again, cli("key", "list"), cli("key", "list", "--output", "json")):
         assert token not in result.out + result.err
         assert "digest" not in result.out
@@ -102,6 +102,16 @@ def test_an_expiry_is_kept_to_the_millisecond(ok: Ok) -> None:
     assert "expires=9999-12-31T23:59:59Z" in ok("key", "list")
 
 
+@pytest.mark.usefixtures("mode")
+def test_an_expiry_is_a_time_or_a_duration_from_now(ok: Ok) -> None:
+    words = ("create", "--name", "n", "--permissions", "send", "--expires")
+    assert as_json(ok, *words, "2100-01-02T03:04:05.678+01:00")["key"]["expires_at_ms"] == (
+        4_102_538_645_678
+    )
+    key = as_json(ok, *words, "1d12h")["key"]
+    assert abs(key["expires_at_ms"] - key["created_at_ms"] - 36 * 3600 * 1000) < 60_000
+
+
 def test_an_expiry_beyond_all_dates_is_listed(mq: mqlite.Embedded, ok: Ok) -> None:
     mq.create_key(ID, name="n", permissions=["send"], expires_at=10**15)
     mq.close()
@@ -120,12 +130,29 @@ def test_an_expiry_beyond_all_dates_is_listed(mq: mqlite.Embedded, ok: Ok) -> No
         (["--name", "n", "--permissions", "send", "--id", "X"], "id must be 32"),
         (["--name", "n", "--permissions", "send", "--expires-at-ms", "1"], "expires_at_ms"),
         (["--name", "n", "--permissions", "send", "--expires-at-ms", "-1"], "--expires-at-ms"),
+        (
+            ["--name", "n", "--permissions", "send", "--expires-at-ms", "4000000000"],
+            "it counts milliseconds, not seconds",
+        ),
+        (
+            ["--name", "n", "--permissions", "send", "--expires", "90"],
+            "--expires must be an RFC 3339 time or a duration such as 30m, got '90'",
+        ),
+        (
+            ["--name", "n", "--permissions", "send", "--expires", "2020-01-01T00:00:00Z"],
+            "--expires must be in the future",
+        ),
+        (
+            ["--name", "n", "--permissions", "send", "--expires", "1d", "--expires-at-ms", "0"],
+            "--expires and --expires-at-ms exclude each other",
+        ),
     ],
 )
 def test_a_key_that_cannot_be(cli: Run, words: list[str], named: str) -> None:
     result = cli("key", "create", *words)
     assert (result.code, result.out) == (1, "")
     assert named in result.err
+    assert "was to be" not in result.err
     assert cli("key", "list").out == "(no keys)\n"
 
 
@@ -200,7 +227,7 @@ def test_a_token_that_could_not_be_printed_is_told_by_its_id(
     [
         ((503, {"code": "outcome_unknown", "message": "who knows"}), "who knows"),
         ((200, b""), "no mqlite broker"),
-        ((404, stub.NO_PATH), "no such path"),
+        ((500, {"code": "internal", "message": "a bug"}), "a bug"),
     ],
 )
 def test_a_key_that_may_exist_is_asked_for_once_and_told_by_its_id(
@@ -213,6 +240,58 @@ def test_a_key_that_may_exist_is_asked_for_once_and_told_by_its_id(
     assert result.code == 1
     assert problem in result.err
     assert f"the id of the key was to be {request.body['id']}" in result.err
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (404, stub.NO_PATH),
+        (401, {"code": "unauthenticated", "message": "who are you"}),
+        (403, {"code": "permission_denied", "message": "not you"}),
+        (503, {"code": "unavailable", "message": "nothing was written"}),
+    ],
+)
+def test_a_key_that_was_refused_is_not_to_be_looked_for(cli: Run, answer: stub.Answer) -> None:
+    with stub.serving(lambda method, body: answer) as broker:
+        words = ("--name", "n", "--permissions", "send", "--endpoint", broker.url)
+        result = cli("key", "create", *words)
+    assert result.code == 1
+    assert "was to be" not in result.err
+
+
+def test_a_key_that_may_exist_after_ctrl_c_is_told_by_its_id(
+    cli: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(mqlite.Embedded, "create_key", interrupted)
+    result = cli("key", "create", "--id", ID, "--name", "n", "--permissions", "send")
+    told = f"warning: the id of the key was to be {ID}\nerror: interrupted\n"
+    assert result == (1, "", told)
+
+
+def test_where_authentication_is_off_there_is_no_permission_to_ask_for(
+    cli: Run, mq: mqlite.Embedded
+) -> None:
+    refused = "error: access keys cannot be managed while authentication is off\n"
+    with mq.serving(tokens="off") as url:
+        for words in (
+            ("create", "--name", "n", "--permissions", "send"),
+            ("list",),
+            ("revoke", "--id", ID),
+        ):
+            assert cli("key", *words, "--endpoint", url) == (1, "", refused)
+
+
+@pytest.mark.parametrize("word", ["-h", "--help", "-help", "help"])
+def test_help_on_key_lists_its_commands(cli: Run, word: str) -> None:
+    code, out, err = cli("key", word)
+    assert (code, out) == (0, "")
+    assert err.startswith("Usage: mqlite key <command> [flags]\n")
+    for name in ("key create", "key list", "key revoke"):
+        assert f"\n  {name} " in err
+    assert "try 'mqlite key -h'" in cli("help", "key").err
 
 
 # Monitors of a broker

@@ -112,10 +112,10 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
         ("typo:workers", "cannot import typo: AttributeError"),
         ("ending:workers", "cannot import ending: SystemExit: 3 (ending.py, line 2)"),
         ("twice:workers", "queue 'jobs' has a worker already (twice.py, line"),
-        ("lookalike:holder", "lookalike:holder is a Holder; it must be mqlite.Workers"),
-        ("lookalike:failing", "lookalike:failing is a Failing; it must be mqlite.Workers"),
+        ("lookalike:holder", "lookalike:holder is of type Holder; it must be mqlite.Workers"),
+        ("lookalike:failing", "lookalike:failing is of type Failing; it must be mqlite.Workers"),
         ("tasks:nothing", "tasks has no 'nothing'"),
-        ("tasks:number", "tasks:number is an int; it must be mqlite.Workers"),
+        ("tasks:number", "tasks:number is of type int; it must be mqlite.Workers"),
         ("tasks:empty", "tasks:empty declares no workers"),
     ],
 )  # fmt: skip

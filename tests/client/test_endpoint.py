@@ -77,6 +77,28 @@ def test_an_error_does_not_repeat_the_credential(text: str) -> None:
     assert "secret@" not in str(caught.value)
 
 
+@pytest.mark.parametrize("text", ["mqk_" + "0" * 64, "ftp://mqk_secret", "mqk_secret:6754"])
+def test_an_error_does_not_repeat_a_token_in_the_place_of_the_endpoint(text: str) -> None:
+    with pytest.raises(InvalidArgument, match="invalid endpoint") as caught:
+        parse_endpoint(text)
+    assert "mqk_" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mqlite://h?c2VjcmV0LXRva2VuLTEyMzQ1Ng==",
+        "mqlite://h?c2VjcmV0==",
+        "http://h?mqk_" + "0" * 64 + "=1",
+        "http://h?mqk_abcdef=1",
+        "http://h?tok-en=1",
+    ],
+)
+def test_the_name_of_an_option_is_not_shown_where_it_may_be_secret(text: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"^unknown option in the endpoint; "):
+        parse_endpoint(text)
+
+
 def test_a_parsed_endpoint_does_not_show_its_token() -> None:
     assert "secret" not in repr(parse_endpoint("mqlite://secret@h"))
     assert "secret" not in repr(parse_endpoint("http://user:secret@h"))

@@ -188,6 +188,17 @@ def test_an_expiry_that_would_mean_never_or_nothing_is_refused(mq: MQ, at: Any) 
     assert mq.list_keys().keys == []
 
 
+@pytest.mark.parametrize("at", ["90x", "2030-01-01", []])
+def test_an_expiry_that_is_no_time_names_all_that_is_accepted(mq: MQ, at: Any) -> None:
+    accepted = (
+        "neither a point in time nor a duration.*use a datetime with a time zone, a timedelta"
+    )
+    with pytest.raises(InvalidArgument, match=f"expires_at is {accepted}"):
+        create(mq, expires_at=at)
+    with pytest.raises(InvalidArgument, match=f"at is {accepted}"):
+        mq.send("q", at=at)
+
+
 def test_a_point_in_time_keeps_its_milliseconds(world: World) -> None:
     """Some, of the years after 2038, lie beside what a number of seconds can hold."""
     later = 2_190_000_000_000 - world.clock.now()

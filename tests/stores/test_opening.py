@@ -65,6 +65,12 @@ def test_what_names_no_database_is_refused(database: str) -> None:
         SqliteStore(database)
 
 
+@pytest.mark.parametrize("spelling", ["{0}", "{0}/", "file:{0}"])
+def test_a_folder_is_answered_with_a_file_in_it(tmp_path: Path, spelling: str) -> None:
+    with pytest.raises(InvalidArgument, match=rf"a folder.*such as '{tmp_path}/mq\.db'"):
+        SqliteStore(spelling.format(tmp_path))
+
+
 def test_spellings_of_one_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(path.parent)
     (path.parent / "sub").mkdir()
@@ -200,6 +206,12 @@ def no_ledger(connection: sqlite3.Connection) -> None:
     connection.execute("DROP TABLE mqlite_ledger")
 
 
+def shortened_ledger(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        "DELETE FROM mqlite_ledger WHERE version = (SELECT max(version) FROM mqlite_ledger)"
+    )
+
+
 def missing_index(connection: sqlite3.Connection) -> None:
     connection.execute("DROP INDEX mqlite_messages_line")
 
@@ -217,6 +229,7 @@ def altered_table(connection: sqlite3.Connection) -> None:
         (emptied_ledger, "altered or incomplete"),
         (other_ledger, "altered or incomplete"),
         (no_ledger, "incomplete"),
+        (shortened_ledger, "has the table or index mqlite_keys.*incomplete.*from a backup"),
         (missing_index, "mqlite_messages_line is missing"),
         (altered_table, "mqlite_dedup is altered"),
     ],

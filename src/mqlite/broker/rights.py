@@ -27,10 +27,10 @@ def rights_of(permissions: Iterable[Permission]) -> Rights:
     return frozenset[Right]().union(*(_GRANTED[permission] for permission in permissions))
 
 
-def needed(right: Right) -> str:
-    """What a caller lacks who has not got this right."""
-    if right == "keys":
-        return "the permission manage, on a broker with authentication"
+def denial(right: Right, held: Rights) -> str:
+    """What a caller is told who has other rights, and not this one."""
+    if held == ANYBODY:
+        return "access keys cannot be managed while authentication is off"
     if right == "observe":
-        return "the permission manage, or the token of a monitor"
-    return f"the permission {right}"
+        return "this needs the permission manage, or the token of a monitor"
+    return f"this needs the permission {'manage' if right == 'keys' else right}"

@@ -8,10 +8,11 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from mqlite.api import MQ
+from mqlite.arguments import bearer_token
 from mqlite.cli import environment, streams
 from mqlite.cli.output import Output
 from mqlite.cli.streams import CommandError
-from mqlite.endpoint import same_endpoint, without_credentials
+from mqlite.endpoint import holds_token, same_endpoint, without_credentials
 
 if TYPE_CHECKING:
     from mqlite.client import AsyncClient, Client
@@ -37,8 +38,8 @@ class Session(NamedTuple):
     @contextmanager
     def connect(self) -> Iterator[MQ]:
         """The store, open until the block ends."""
-        mq = self.open_client() if self.target.endpoint else environment.open_embedded()
-        with closing(mq):
+        opened = closing(self.open_client()) if self.target.endpoint else environment.embedded()
+        with opened as mq:
             yield mq
 
     async def connect_async(self) -> AsyncEmbedded | AsyncClient:
@@ -73,12 +74,18 @@ def choose_target(endpoint: str | None, token: str | None) -> Target:
     if not chosen:
         return Target("", "")
     if token is not None:
-        return Target(chosen if token else without_credentials(chosen), token)
+        return Target(chosen if token else without_credentials(chosen), sendable(token, "--token"))
     ambient = os.environ.get("MQLITE_TOKEN", "")
     if ambient and endpoint is not None and not same_endpoint(endpoint, from_environment):
-        streams.warn(
-            "MQLITE_TOKEN is not sent to this endpoint, which is not the one MQLITE_ENDPOINT"
-            " names; pass --token to authenticate here"
-        )
+        if not holds_token(endpoint):
+            streams.warn(
+                "MQLITE_TOKEN is not sent to this endpoint, which is not the one MQLITE_ENDPOINT"
+                " names; pass --token to authenticate here"
+            )
         ambient = ""
-    return Target(chosen, ambient)
+    return Target(chosen, sendable(ambient, "MQLITE_TOKEN"))
+
+
+def sendable(token: str, name: str) -> str:
+    """The token, if there is one. Raises InvalidArgument naming where it came from."""
+    return bearer_token(token, name) if token else ""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import mqlite
 from mqlite.cli import streams
 from mqlite.cli.streams import CommandError
 from mqlite.durations import parse_duration
+from mqlite.errors import Unavailable
 from mqlite.model import MAX_MESSAGE_BYTES
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ class Retention(NamedTuple):
 
 
 KEEP_ALL: Final = Retention(None, None, None)
+_OF_THE_FILE: Final = ("database_locked", "disk_full", "read_only", "storage")
 
 
 def open_embedded(retention: Retention = KEEP_ALL) -> Embedded:
@@ -45,6 +48,19 @@ def open_embedded(retention: Retention = KEEP_ALL) -> Embedded:
         dlq_max_count=retention.max_count,
         dlq_max_bytes=retention.max_bytes,
     )
+
+
+@contextmanager
+def embedded(retention: Retention = KEEP_ALL) -> Iterator[Embedded]:
+    """The database of MQLITE_DB, open until the block ends. What it cannot do then because of
+    its file is told with the name of that."""
+    with closing(open_embedded(retention)) as mq:
+        try:
+            yield mq
+        except Unavailable as error:
+            if error.reason not in _OF_THE_FILE:
+                raise
+            raise CommandError(f"{database()}: {error}") from None
 
 
 def database() -> str:

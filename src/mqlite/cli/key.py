@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 
@@ -10,7 +13,8 @@ from mqlite.cli.command import Integer, OneOf, option, store_command
 from mqlite.cli.connect import Session
 from mqlite.cli.output import Output, shown
 from mqlite.cli.streams import CommandError
-from mqlite.errors import MqliteError
+from mqlite.cli.times import read_time
+from mqlite.errors import MqliteError, OutcomeUnknown
 from mqlite.keys import (
     DEFAULT_KEY_PAGE,
     KEY_SORTS,
@@ -34,14 +38,15 @@ _LAST_MS: Final = 253_402_300_799_999
 @option("--name", required=True, help="what it is for; need not be unique")
 @option("--permissions", required=True, metavar="list", help="send, listen, send,listen, or manage")
 @option("--id", "id_", metavar="id", help="its public id (default: a new one)")
-@option(
-    "--expires-at-ms",
-    type=Integer(0, _LAST_MS),
-    default=0,
-    help="when it expires, epoch ms (0: never)",
-)
+@option("--expires", metavar="time", help="RFC 3339 time, or a duration from now (default: never)")
+@option("--expires-at-ms", type=Integer(0, _LAST_MS), help="the same in epoch ms (0: never)")
 def create(
-    session: Session, name: str, permissions: str, id_: str | None, expires_at_ms: int
+    session: Session,
+    name: str,
+    permissions: str,
+    id_: str | None,
+    expires: str | None,
+    expires_at_ms: int | None,
 ) -> None:
     if not streams.deliverable():
         raise CommandError(
@@ -50,17 +55,38 @@ def create(
     id_ = generate_key_id() if id_ is None else id_
     # The engine says which there are; what is none reaches it as it was given.
     wanted = cast("list[Permission]", [word.strip() for word in permissions.split(",")])
-    expiry = _time(expires_at_ms) if expires_at_ms else None
-    with session.connect() as mq:
-        try:
-            created = mq.create_key(id_, name=name, permissions=wanted, expires_at=expiry)
-        except MqliteError as error:
-            raise CommandError(f"{error} (the id of the key was to be {id_})") from None
+    expiry = _expiry(expires, expires_at_ms)
+    with session.connect() as mq, _told_by_its_id(id_):
+        created = mq.create_key(id_, name=name, permissions=wanted, expires_at=expiry)
     try:
         _show_created(session.out, created)
         streams.flush()
     except streams.OutputLost as lost:
         raise streams.OutputLost(f"{lost}: the token is lost, so revoke the key {id_}") from None
+
+
+def _expiry(expires: str | None, expires_at_ms: int | None) -> datetime | None:
+    if expires is None:
+        return _time(expires_at_ms) if expires_at_ms else None
+    if expires_at_ms is not None:
+        raise CommandError("--expires and --expires-at-ms exclude each other; give one of them")
+    return read_time(expires, "--expires", time.time_ns() // 1_000_000)
+
+
+@contextmanager
+def _told_by_its_id(id_: str) -> Iterator[None]:
+    """Say which key to look for where it is not known whether it was made. A refusal has a
+    class of its own; what has none is an answer that nobody understands."""
+    told = f"the id of the key was to be {id_}"
+    try:
+        yield
+    except KeyboardInterrupt:
+        streams.warn(told)
+        raise
+    except MqliteError as error:
+        if type(error) not in (MqliteError, OutcomeUnknown):
+            raise
+        raise CommandError(f"{error} ({told})") from None
 
 
 def _show_created(out: Output, created: CreatedKey) -> None:

@@ -10,12 +10,14 @@ from typing import Final
 import mqlite
 from mqlite.cli.command import flag, store_command
 from mqlite.cli.connect import Session
-from mqlite.cli.environment import open_embedded
+from mqlite.cli.environment import embedded
 from mqlite.cli.output import Progress
 from mqlite.cli.streams import CommandError
 from mqlite.wire import StatusResponse
 
 _MIB: Final = 1024 * 1024
+_SYNCHRONOUS: Final[dict[str | int, str]] = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
+"""As SQLite numbers them."""
 _LOCAL_ONLY: Final = (
     "{} works on the local database file, not through an endpoint: stop the broker, then give"
     " --endpoint= and MQLITE_DB"
@@ -27,9 +29,14 @@ def status(session: Session) -> None:
     report = _report(session)
     if session.out.json:
         session.out.document(report)
-        return
-    for label, value in _facts(report, broker=bool(session.target.endpoint)):
-        session.out.line(f"{label + ':':<15}{value}")
+    else:
+        for label, value in _facts(report, broker=bool(session.target.endpoint)):
+            session.out.line(f"{label + ':':<15}{value}")
+    if not _answers(report):
+        raise CommandError(
+            f"the database {report.location} does not answer a read; 'The database fails' in"
+            " docs/operations.md says how to go on"
+        )
 
 
 @store_command(
@@ -41,7 +48,7 @@ def status(session: Session) -> None:
 def vacuum(session: Session, full: bool | None) -> None:
     if session.target.endpoint:
         raise CommandError(_LOCAL_ONLY.format("vacuum"))
-    with closing(open_embedded()) as mq, Progress() as progress:
+    with embedded() as mq, Progress() as progress:
         store = mq.status()
         progress.show(f"vacuuming {_mib(store.db_size_bytes)}")
         mq.vacuum(full=bool(full))
@@ -71,7 +78,7 @@ def vacuum(session: Session, full: bool | None) -> None:
 def doctor(session: Session) -> None:
     if session.target.endpoint:
         raise CommandError(_LOCAL_ONLY.format("doctor"))
-    with closing(open_embedded()) as mq:
+    with embedded() as mq:
         problems = mq.examine()
     if session.out.json:
         session.out.document({"problems": problems})
@@ -85,21 +92,32 @@ def _report(session: Session) -> StatusResponse:
     if session.target.endpoint:
         with closing(session.open_client()) as client:
             return client.broker_status()
-    with closing(open_embedded()) as mq:
+    with embedded() as mq:
         return StatusResponse.of(mq.status(), version=mqlite.__version__, uptime_ms=0, auth=False)
 
 
+def _answers(report: StatusResponse) -> bool:
+    return report.ping_ms >= 0
+
+
 def _facts(report: StatusResponse, *, broker: bool) -> Iterator[tuple[str, str]]:
+    """What is known: a broker from before an addition does not tell it, and one whose database
+    does not answer has counted nothing."""
     if report.version:
         yield "version", report.version
     yield "backend", report.backend
     yield "location", report.location
     yield "schema", report.schema_version
-    yield "ping", f"{report.ping_ms}ms" if report.ping_ms >= 0 else "failed"
+    yield "ping", f"{report.ping_ms}ms" if _answers(report) else "failed"
     if not report.remote and report.db_size_bytes:
         yield "size", _mib(report.db_size_bytes)
-    yield "queues", str(report.queues)
-    yield "subscriptions", str(report.subscriptions)
+    if report.pragmas.get("journal_mode") == "wal":
+        yield "log", _mib(report.wal_size_bytes)
+    if (level := report.pragmas.get("synchronous")) is not None:
+        yield "synchronous", _SYNCHRONOUS.get(level, str(level))
+    if _answers(report):
+        yield "queues", str(report.queues)
+        yield "subscriptions", str(report.subscriptions)
     if broker:
         yield "uptime", f"{report.uptime_ms // 1000}s"
         yield "auth", "on" if report.auth else "off"

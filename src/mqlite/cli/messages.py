@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,15 +24,12 @@ from mqlite.cli.command import (
 from mqlite.cli.connect import Session
 from mqlite.cli.output import peeked_line
 from mqlite.cli.streams import CommandError
+from mqlite.cli.times import read_time, rfc3339
 from mqlite.durations import parse_duration
 from mqlite.model import MAX_PEEK, MAX_PRIORITY, STATES, MessageData, OutMessage, State
 
 MAX_STDIN_BYTES: Final = 16 * 1024 * 1024
 PRIORITY: Final = Integer(-MAX_PRIORITY, MAX_PRIORITY)
-
-_RFC3339: Final = re.compile(
-    r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$", re.ASCII
-)
 
 
 class _BatchLine(MessageData, forbid_unknown_fields=True):
@@ -132,11 +127,11 @@ def schedule(
 ) -> None:
     if at is None:
         raise CommandError("--at is required: an RFC 3339 time or a duration such as 30m")
-    due = read_time(at, time.time_ns() // 1_000_000)
+    due = read_time(at, "--at", time.time_ns() // 1_000_000)
     message = _message(words, given)
     with session.connect() as mq:
         seq = mq.send(queue, at=due, ttl=_ttl(given), **message)
-    session.out.done(queue=queue, seq=seq, at=_rfc3339(due))
+    session.out.done(queue=queue, seq=seq, at=rfc3339(due))
 
 
 @store_command("cancel", help="Delete a scheduled message that was never delivered.")
@@ -157,38 +152,6 @@ def peek(session: Session, queue: str, state: State | None, from_seq: int, most:
     with session.connect() as mq:
         messages = mq.peek(queue, from_seq=from_seq, state=state, max_messages=most)
     session.out.rows(messages, peeked_line, none="(empty)")
-
-
-def read_time(text: str, now: int) -> datetime:
-    """An RFC 3339 time, or a duration from `now` (epoch ms); in the future either way."""
-    due = _read_rfc3339(text) or _after(text, now)
-    if due.timestamp() * 1000 <= now:
-        raise CommandError(f"--at must be in the future, got {text!r}")
-    return due
-
-
-def _read_rfc3339(text: str) -> datetime | None:
-    if not _RFC3339.match(text):
-        return None
-    try:
-        return datetime.fromisoformat(text.upper()).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
-def _after(text: str, now: int) -> datetime:
-    try:
-        return datetime.fromtimestamp((now + int(parse_duration(text))) / 1000, UTC)
-    except ValueError:
-        wanted = "an RFC 3339 time or a duration such as 30m"
-        raise CommandError(f"--at must be {wanted}, got {text!r}") from None
-    except (OverflowError, OSError):
-        raise CommandError(f"--at is too far away: {text!r}") from None
-
-
-def _rfc3339(time: datetime) -> str:
-    fraction = f"{time.microsecond:06}".rstrip("0")
-    return f"{time:%Y-%m-%dT%H:%M:%S}{'.' if fraction else ''}{fraction}Z"
 
 
 def _message(words: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:

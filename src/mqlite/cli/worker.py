@@ -16,7 +16,6 @@ from typing import Any, Final
 import msgspec
 
 import mqlite
-from mqlite.arguments import with_article
 from mqlite.cli import streams
 from mqlite.cli.command import positional, store_command
 from mqlite.cli.connect import Session
@@ -63,8 +62,10 @@ def load(app: str) -> Workers | SyncHandle | AsyncHandle:
     except AttributeError:
         raise CommandError(f"{module} has no {name!r}") from None
     if not isinstance(found, Workers | SyncHandle | AsyncHandle):
-        kind = with_article(type(found).__name__)
-        raise CommandError(f"{app} is {kind}; it must be mqlite.Workers, or a queue with workers")
+        kind = type(found).__name__
+        raise CommandError(
+            f"{app} is of type {kind}; it must be mqlite.Workers, or a queue with workers"
+        )
     return found
 
 

@@ -22,6 +22,7 @@ from mqlite.engine.steps import (
     NOW,
     Changed,
     Gone,
+    Row,
     Statement,
     Steps,
     operation,
@@ -43,10 +44,20 @@ UPDATE_QUEUE: Final = f"""
 SELECT_TOPIC_EXISTS: Final = "SELECT 1 FROM mqlite_subscriptions WHERE topic = ? LIMIT 1"
 SET_PAUSED: Final = "UPDATE mqlite_queues SET paused = ?, updated_at = ? WHERE id = ?"
 MARK_DELETED: Final = "UPDATE mqlite_queues SET deleted_at = ? WHERE id = ?"
-HAS_MESSAGES: Final = " UNION ALL ".join(
-    f"SELECT * FROM (SELECT 1 FROM mqlite_messages WHERE queue_id = ? AND state = '{state}' LIMIT 1)"
+_COUNTED: Final = 1000
+COUNT_SOME: Final = " UNION ALL ".join(
+    f"SELECT count(*) FROM (SELECT 1 FROM mqlite_messages WHERE queue_id = ? AND state = '{state}'"
+    f" LIMIT {_COUNTED + 1})"
     for state in STATES
 )
+"""How many messages of each state there are, counted just beyond `_COUNTED`."""
+_WAYS_OUT: Final = {
+    "active": "receive and complete",
+    "locked": "complete",
+    "deferred": "receive by number and complete",
+    "scheduled": "cancel",
+    "dead_lettered": "purge or redrive",
+}
 
 
 def merge_settings(settings: Mapping[str, Any], present: QueueConfig | None) -> QueueConfig:
@@ -171,12 +182,18 @@ def retire(queue: Queue, expected: str) -> Steps[None]:
         raise InvalidArgument("generation must be given; list_queues reports it")
     if expected != queue.generation:
         raise QueueChanged(f"{queue.name!r} is now another queue than generation {expected!r}")
-    if (yield Statement(HAS_MESSAGES, (queue.id,) * len(STATES))):
-        raise QueueNotEmpty(f"{queue.name!r} still holds messages")
+    counts: list[Row] = yield Statement(COUNT_SOME, (queue.id,) * len(STATES))
+    if held := [_held(*each) for each in zip(STATES, counts, strict=True) if each[1][0]]:
+        raise QueueNotEmpty(f"{queue.name!r} still holds messages: {', '.join(held)}")
     now: int = yield NOW
     yield Statement(MARK_DELETED, (now, queue.id))
     yield Changed(queue.name)
     yield Gone(queue.id, queue.name)
+
+
+def _held(state: str, count: Row) -> str:
+    number = f"more than {_COUNTED}" if count[0] > _COUNTED else count[0]
+    return f"{number} {state} ({_WAYS_OUT[state]})"
 
 
 @operation(reads=True)

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from mqlite.errors import MqliteError
+from mqlite.errors import MqliteError, Unavailable
 from mqlite.model import (
     ClaimOrder,
     Kind,
@@ -25,6 +25,10 @@ from mqlite.model import (
 MOVE_MS: Final = 20_000
 """Redrive and Purge answer with what is done by then: below the time a client or a stop
 waits for an answer."""
+
+NO_SUCH_PATH: Final = "no such path"
+"""So begins what a broker says of a path that it does not know; clients tell by it that it is
+older than an operation."""
 
 _MAX_ERROR_TEXT: Final = 1000
 
@@ -188,16 +192,19 @@ class StatusResponse(msgspec.Struct, kw_only=True, omit_defaults=True):
         )
 
 
-class ErrorBody(msgspec.Struct):
-    """The answer of every request that failed."""
+class ErrorBody(msgspec.Struct, omit_defaults=True):
+    """The answer of every request that failed. `reason`, an addition of this broker, says why
+    it is `unavailable`."""
 
     code: str
     message: str
+    reason: str = ""
 
     @classmethod
     def of(cls, problem: MqliteError) -> ErrorBody:
         """Its text is cut: a name in it may be as long as the request was."""
-        return cls(problem.code, str(problem)[:_MAX_ERROR_TEXT])
+        reason = problem.reason if isinstance(problem, Unavailable) else ""
+        return cls(problem.code, str(problem)[:_MAX_ERROR_TEXT], reason)
 
 
 class DiscoveryCard(msgspec.Struct, kw_only=True, omit_defaults=True):

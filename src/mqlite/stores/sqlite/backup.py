@@ -45,7 +45,7 @@ def take(source: Location, target: Location) -> Snapshot:
     found, made = _source(source), _target(target)
     check_file(source)
     with _partial(made) as partial:
-        with _reading(source.uri(mode="ro")) as connection:
+        with _reading(source.uri(mode="ro"), str(found)) as connection:
             _require_queue(connection, found)
             connection.execute("VACUUM INTO ?", (str(partial),))
         orphaned = _examine(partial, f"the snapshot of {found}")
@@ -119,7 +119,7 @@ def _partial(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _reading(uri: str) -> Iterator[sqlite3.Connection]:
+def _reading(uri: str, shown: str) -> Iterator[sqlite3.Connection]:
     """A connection that cannot write: it cannot checkpoint either, not even as the last one
     to close. Ctrl-C ends what it runs. Raises Unavailable."""
     try:
@@ -131,7 +131,7 @@ def _reading(uri: str) -> Iterator[sqlite3.Connection]:
     except sqlite3.Error as error:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
             raise KeyboardInterrupt from None
-        refuse(error)
+        refuse(error, shown)
         raise
 
 
@@ -143,7 +143,7 @@ def _require_queue(connection: sqlite3.Connection, path: Path) -> None:
 def _examine(path: Path, shown: str) -> list[str]:
     """The tables that are not the queue's and have orphaned rows. Raises where the file is
     damaged, or the queue is. Makes no file beside it."""
-    with _reading(Location(path).uri(mode="ro", immutable=1)) as connection:
+    with _reading(Location(path).uri(mode="ro", immutable=1), shown) as connection:
         _require_queue(connection, path)
         (answer,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if answer != "ok":

@@ -66,7 +66,7 @@ def open_writer(location: Location, synchronous: str) -> sqlite3.Connection:
             _prepare(connection, location, synchronous)
             undo.pop_all()
     except sqlite3.Error as error:
-        refuse(error)
+        refuse(error, str(location))
         raise
     return connection
 

@@ -91,8 +91,13 @@ def _with_options(path: str, query: str) -> Location:
 def _file(text: str) -> Location:
     try:
         path = Path(os.path.realpath(text)) if text else None
-        if path is None or path.is_dir():
+        if path is None:
             raise InvalidArgument(f"{text!r} names no file: {_ACCEPTED}")
+        if path.is_dir():
+            example = os.path.join(text, "mq.db")
+            raise InvalidArgument(
+                f"{text!r} names no file but a folder: give a file in it, such as {example!r}"
+            )
         if not path.parent.is_dir():
             raise InvalidArgument(f"the directory {str(path.parent)!r} does not exist")
     except (OSError, ValueError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -54,9 +55,10 @@ def check_file(location: Location) -> None:
     except sqlite3.Error as error:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
             raise SchemaMismatch(
-                f"{path} is not an SQLite database, or is encrypted: give another path"
+                f"{path} is not an SQLite database, or is encrypted or damaged: give another path,"
+                " or restore it from a backup"
             ) from None
-        refuse(error)
+        refuse(error, str(path))
         raise
 
 
@@ -108,13 +110,23 @@ def _check_ledger(connection: sqlite3.Connection, path: Path) -> None:
             "from a backup"
         )
     _check_version(connection, path)
-    present = ledger.schema(connection)
-    for name, sql in ledger.expected_schema(len(found)).items():
+    _check_schema(ledger.schema(connection), len(found), path)
+
+
+def _check_schema(present: Mapping[str, str], applied: int, path: Path) -> None:
+    expected = ledger.expected_schema(applied)
+    for name, sql in expected.items():
         if present.get(name) != sql:
             state = "altered" if name in present else "missing"
             raise SchemaMismatch(
                 f"in {path} the table or index {name} is {state}: restore the file from a backup"
             )
+    every = ledger.expected_schema(len(ledger.migrations()))
+    if early := sorted((every.keys() - expected.keys()) & present.keys()):
+        raise SchemaMismatch(
+            f"{path} has the table or index {early[0]}, but the last migration recorded in it is"
+            f" {applied}: the ledger is incomplete. Restore the file from a backup"
+        )
 
 
 def _check_version(connection: sqlite3.Connection, path: Path) -> None:

@@ -109,7 +109,7 @@ class SqliteStore:
         try:
             connections.patiently(lambda: ledger.migrate(connection, self.clock.now()))
         except sqlite3.Error as error:
-            refuse(error)
+            refuse(error, str(self.location))
             raise
         connections.end_waiting(connection)
         self._connection = connection
@@ -310,7 +310,7 @@ class SqliteStore:
         return None if queue is None else queue.name
 
     def _look(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        deadline = monotonic() + probing.WAIT_S
+        deadline = monotonic() + probing.PROBE_WAIT_S
         if self._reader is not None:
             return self._reader.look(question, deadline)
         with self._writer.exclusive(deadline):
