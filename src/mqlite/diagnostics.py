@@ -130,7 +130,7 @@ def diagnostic_log(
     """Keep the diagnostic records of a logger in the file at `path`, for a `with` block.
 
     `database` is what the queue is opened with: none of its files is written to. Raises
-    InvalidArgument for a path that cannot be used: a folder that does not exist, a file that
+    InvalidArgument for a path that cannot be used: a directory that does not exist, a file that
     cannot be written, one that holds something else, or that has an archive which does.
     """
     store = None if database is None else parse_location(database).path

@@ -67,7 +67,7 @@ def test_what_names_no_database_is_refused(database: str) -> None:
 
 @pytest.mark.parametrize("spelling", ["{0}", "{0}/", "file:{0}"])
 def test_a_folder_is_answered_with_a_file_in_it(tmp_path: Path, spelling: str) -> None:
-    with pytest.raises(InvalidArgument, match=rf"a folder.*such as '{tmp_path}/mq\.db'"):
+    with pytest.raises(InvalidArgument, match=rf"a directory.*such as '{tmp_path}/mq\.db'"):
         SqliteStore(spelling.format(tmp_path))
 
 

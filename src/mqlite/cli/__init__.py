@@ -109,17 +109,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and answer its exit code: 0, 1 (it failed), 2 (it was misused), or 143
     (SIGTERM ended it)."""
     streams.prepare()
+    failure: streams.CommandError | None = None
+    code = OK
     with Sigterm() as sigterm:
         try:
             code = _dispatch(list(sys.argv[1:] if argv is None else argv))
             streams.flush()
         except KeyboardInterrupt:
-            code = _failed("terminated" if sigterm.came else "interrupted")
-        except streams.OutputLost as lost:
-            streams.discard_output()
-            code = _failed(str(lost))
+            failure = streams.CommandError("terminated" if sigterm.came else "interrupted")
         except streams.CommandError as error:
-            code = _failed(str(error), error.detail)
+            failure = error
+    # Told when a signal can no longer come between.
+    if isinstance(failure, streams.OutputLost):
+        streams.discard_output()
+    if failure is not None:
+        code = _failed(str(failure), failure.detail)
     return TERMINATED if sigterm.came else code
 
 

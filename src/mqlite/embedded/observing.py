@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _NOT_NOW: Final = (Closed, InTransaction, WrongProcess)
 """Errors that say of the one who asks that he may not, and nothing of the database."""
 
+_NOT_COUNTED: Final = "queues and subscriptions could not be counted, and are told as 0"
+
 
 class Observer:
     """Observes one store. Any thread may ask."""
@@ -39,13 +41,16 @@ class Observer:
 
     def status(self) -> StoreStatus:
         """The store, for an operator. A database that cannot be read leaves the counts of
-        queues and subscriptions at 0. Raises Closed, InTransaction, WrongProcess."""
+        queues and subscriptions at 0, with a warning. Raises Closed, InTransaction,
+        WrongProcess."""
         try:
             counts = self._store.run(browse.counts())
         except _NOT_NOW:
             raise
         except Exception:  # of whatever kind, as below; the operation is counted and logged
-            counts = 0, 0
+            status = self._store.status()
+            status.warnings.append(_NOT_COUNTED)
+            return status
         return self._store.status(*counts)
 
     def observe(self) -> Observation:

@@ -46,8 +46,8 @@ SET_PAUSED: Final = "UPDATE mqlite_queues SET paused = ?, updated_at = ? WHERE i
 MARK_DELETED: Final = "UPDATE mqlite_queues SET deleted_at = ? WHERE id = ?"
 _COUNTED: Final = 1000
 COUNT_SOME: Final = " UNION ALL ".join(
-    f"SELECT count(*) FROM (SELECT 1 FROM mqlite_messages WHERE queue_id = ? AND state = '{state}'"
-    f" LIMIT {_COUNTED + 1})"
+    f"SELECT '{state}', count(*) FROM (SELECT 1 FROM mqlite_messages"
+    f" WHERE queue_id = ? AND state = '{state}' LIMIT {_COUNTED + 1})"
     for state in STATES
 )
 """How many messages of each state there are, counted just beyond `_COUNTED`."""
@@ -183,7 +183,7 @@ def retire(queue: Queue, expected: str) -> Steps[None]:
     if expected != queue.generation:
         raise QueueChanged(f"{queue.name!r} is now another queue than generation {expected!r}")
     counts: list[Row] = yield Statement(COUNT_SOME, (queue.id,) * len(STATES))
-    if held := [_held(*each) for each in zip(STATES, counts, strict=True) if each[1][0]]:
+    if held := [_held(state, number) for state, number in counts if number]:
         raise QueueNotEmpty(f"{queue.name!r} still holds messages: {', '.join(held)}")
     now: int = yield NOW
     yield Statement(MARK_DELETED, (now, queue.id))
@@ -191,9 +191,9 @@ def retire(queue: Queue, expected: str) -> Steps[None]:
     yield Gone(queue.id, queue.name)
 
 
-def _held(state: str, count: Row) -> str:
-    number = f"more than {_COUNTED}" if count[0] > _COUNTED else count[0]
-    return f"{number} {state} ({_WAYS_OUT[state]})"
+def _held(state: str, number: int) -> str:
+    shown = f"more than {_COUNTED}" if number > _COUNTED else number
+    return f"{shown} {state} ({_WAYS_OUT[state]})"
 
 
 @operation(reads=True)

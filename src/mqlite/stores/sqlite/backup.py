@@ -194,11 +194,11 @@ def _publish(partial: Path, target: Path, digest: str) -> None:
         checksum.unlink()
         raise
     if os.name == "posix":
-        _flush_folder(target.parent)
+        _flush_directory(target.parent)
 
 
-def _flush_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+def _flush_directory(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -96,7 +96,7 @@ def _file(text: str) -> Location:
         if path.is_dir():
             example = os.path.join(text, "mq.db")
             raise InvalidArgument(
-                f"{text!r} names no file but a folder: give a file in it, such as {example!r}"
+                f"{text!r} names no file but a directory: give a file in it, such as {example!r}"
             )
         if not path.parent.is_dir():
             raise InvalidArgument(f"the directory {str(path.parent)!r} does not exist")
