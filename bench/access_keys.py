@@ -39,7 +39,7 @@ async def compare(mq: mqlite.Embedded) -> list[Result]:
     managed = ManagedKeys(mq.core)
 
     async def alone(digest: bytes) -> object:
-        return await mq.core.store.seek_async(keys.permissions_of([digest]))
+        return await mq.core.store.seek_async(keys.look_up([digest]))
 
     took: dict[str, list[float]] = {}
     for _ in range(ROUNDS):

@@ -195,11 +195,6 @@ def bearer_token(value: str, field: str) -> str:
     return value
 
 
-def with_article(kind: str) -> str:
-    """The name of a class behind "a" or "an". A leading "U" is that of `UUID` and `User`."""
-    return f"{'an' if kind[:1].lower() in 'aeio' else 'a'} {kind}"
-
-
 def _encoded(value: str, field: str) -> bytes:
     try:
         return value.encode()

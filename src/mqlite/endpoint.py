@@ -14,6 +14,7 @@ _PLAIN: Final = ("http", "https")
 _OURS: Final = {"mqlite": "http", "mqlites": "https"}
 _TLS: Final = ("tls=true", "tls=false")
 _TOKEN: Final = re.compile(r"mqk_\w+")  # given in the place of an endpoint
+_HARMLESS: Final = re.compile(r"(?!mqk_)[A-Za-z_]{1,16}")
 _EXAMPLES: Final = "http://127.0.0.1:6754, https://mq.example.com or mqlite://token@host"
 
 
@@ -97,14 +98,16 @@ def _split(text: str) -> SplitResult:
 
 def _options(parts: SplitResult) -> list[str]:
     """What stands in the query. Raises InvalidArgument for what it knows nothing of, naming that
-    unless it may be a part of a secret."""
+    only where it cannot be a part of a secret."""
     options = parts.query.split("&") if parts.query else []
     ours = parts.scheme in _OURS
     known = "known are tls=true and tls=false" if ours else f"an {parts.scheme} URL takes none"
     for option in options:
         if not (ours and option in _TLS):
             name, _, value = option.partition("=")
-            shown = f" {name!r}" if value and "@" not in f"{parts.query}{parts.fragment}" else ""
+            # No value, or one of "=" alone, ends what may be a secret of its own: base64 is padded.
+            named = value.strip("=") and "@" not in f"{parts.query}{parts.fragment}"
+            shown = f" {name!r}" if named and _HARMLESS.fullmatch(name) else ""
             raise InvalidArgument(f"unknown option{shown} in the endpoint; {known}")
     if parts.fragment:
         raise InvalidArgument("an endpoint has no fragment ('#...')")

@@ -270,7 +270,7 @@ class StoreStatus(msgspec.Struct, kw_only=True, frozen=True):
     """A snapshot of the store for an operator; never holds a credential.
 
     `pragmas` are the settings read back from the open database, `warnings` what an
-    operator should know about them.
+    operator should know about them. Sizes are those of files: 0 for a queue in memory.
     """
 
     backend: str

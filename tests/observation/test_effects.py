@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, ValuesView
 from contextlib import closing
 from pathlib import Path
 
@@ -181,6 +181,30 @@ def test_a_look_that_knows_of_fewer_queues_shows_the_counts_all_the_same() -> No
     meter.count(Event("enqueued", 1))
     for live in ({1: "q"}, {}):
         assert sum(each.count for each in meter.snapshot(live) if each.queue == "q") == 1
+
+
+class Watched(dict[int, str]):
+    """Names of queues that count how often all are gone through."""
+
+    passes = 0
+
+    def values(self) -> ValuesView[str]:
+        self.passes += 1
+        return super().values()
+
+
+@pytest.mark.parametrize("made_again", [True, False])
+def test_deletions_seldom_go_through_the_names_of_all_queues(made_again: bool) -> None:
+    """The writer waits for it, and there may be ten thousand."""
+    meter = EffectMeter(lambda queue_id: f"q{queue_id}")
+    deleted = MAX_GONE + 500
+    live = Watched({-number: f"q{number}" for number in range(deleted if made_again else 1)})
+    meter.snapshot(live)
+    live.passes = 0
+    for number in range(deleted):
+        meter.count(Event("enqueued", number))
+        meter.gone(number, f"q{number}")
+    assert 0 < live.passes <= 5
 
 
 def test_counters_start_anew_when_the_queue_is_opened(

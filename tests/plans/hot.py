@@ -40,7 +40,7 @@ HOT: Final[dict[str, list[str]]] = {
     "attempts.RECORD": [],
     "attempts.FORGET": ["key (queue_id=? AND attempt_id=?)"],
     # Access keys: once for every request that carries one
-    "keys.SELECT_PERMISSIONS": ["key (digest=?)"],
+    "keys.SELECT_PRESENTED": ["key (digest=?)"],
     # Lines
     "lines.PROMOTE": [ROWID, "mqlite_messages_line (queue_id=? AND line=?)"],
     "lines.DEMOTE": ["mqlite_messages_head (queue_id=? AND line=?)"],

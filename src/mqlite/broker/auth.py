@@ -12,6 +12,7 @@ from mqlite.arguments import bearer_token
 from mqlite.broker.asgi import Header
 from mqlite.broker.rights import ADMINISTRATOR, ANYBODY, MONITOR, Rights
 from mqlite.errors import InvalidArgument, Unauthenticated
+from mqlite.observation.vocabulary import AuthenticationOutcome
 
 Tokens = Sequence[str] | Literal["off"]
 
@@ -24,7 +25,7 @@ class Refused(Unauthenticated):
     """Nothing lets the request in. `outcome` is the word of the counters for why, and `key_id`
     says whose token it was, where that is known; the one who asks hears neither."""
 
-    def __init__(self, message: str, outcome: str, key_id: str = "") -> None:
+    def __init__(self, message: str, outcome: AuthenticationOutcome, key_id: str = "") -> None:
         super().__init__(message)
         self.outcome = outcome
         self.key_id = key_id

@@ -16,11 +16,11 @@ from mqlite.observation.schema import Histogram
 CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 
 SLICE: Final = 1_000
-"""After so many samples the interpreter is left to others, who would else get it every 5 ms,
-for one statement: with 10,000 queues a scrape took a third of the sends of its second."""
+"""After this many samples, pause so that other threads can run. Without it a scrape of 10,000
+queues cost a third of that second's sends."""
 
 _BREAK_S: Final = 0.00005
-"""Long enough to be woken in; 0 is over before anybody else is."""
+"""Zero would return before another thread wakes."""
 
 Labels = Sequence[str]
 Samples = Sequence[tuple[Labels, float]]
@@ -28,12 +28,13 @@ Samples = Sequence[tuple[Labels, float]]
 
 def gauge(name: str, text: str, labels: Labels, samples: Samples) -> list[str]:
     """The lines of a family: its `name`, a `text` of one line that explains it, the names of
-    its `labels`, and a value for each set of label values."""
+    its `labels`, and a value for each set of label values. Sleeps between slices of many samples:
+    not to be called on an event loop."""
     return [*_head("gauge", name, text), *_values(name, labels, samples)]
 
 
 def counter(name: str, text: str, labels: Labels, samples: Samples) -> list[str]:
-    """The same for what only grows; its name ends in `_total`."""
+    """The same for what only grows; its name ends in `_total`. Sleeps too."""
     return [*_head("counter", name, text), *_values(name, labels, samples)]
 
 

@@ -34,7 +34,7 @@ class ManagedKeys:
         self._asked: list[Asked] = []
         self._serving: asyncio.Task[None] | None = None
 
-    async def rights(self, digest: bytes) -> tuple[Rights, str]:
+    async def look_up(self, digest: bytes) -> tuple[Rights, str]:
         """What the token with this digest may do, and the id of its key. Raises Refused, and
         what the database raises where it cannot be asked: then nobody is let in."""
         loop = asyncio.get_running_loop()
@@ -59,7 +59,7 @@ class ManagedKeys:
     async def _answer(self, asked: list[Asked]) -> None:
         waiting = [one for one in asked if not one.answer.done()]
         try:
-            lookup = keys.permissions_of([one.digest for one in waiting])
+            lookup = keys.look_up([one.digest for one in waiting])
             found = await self._core.store.seek_async(lookup)
         except BaseException as error:
             for one in waiting:

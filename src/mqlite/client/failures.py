@@ -10,6 +10,7 @@ import msgspec
 from mqlite import errors
 from mqlite.client.call import Answer
 from mqlite.errors import MqliteError, Unavailable, Unsupported
+from mqlite.wire import NO_SUCH_PATH
 
 _BY_CODE: Final[dict[str, type[MqliteError]]] = {
     kind.code: kind
@@ -17,7 +18,6 @@ _BY_CODE: Final[dict[str, type[MqliteError]]] = {
     if isinstance(kind, type) and issubclass(kind, MqliteError) and "code" in vars(kind)
 }
 del _BY_CODE[MqliteError.code], _BY_CODE[Unavailable.code]  # those are told with more than a text
-UNKNOWN_PATH: Final = "no such path"
 _SECONDS: Final = re.compile(r"[0-9]{1,9}")
 _UNKNOWN_FIELD: Final = re.compile(r"[\w :]*unknown field [`'\"](\w+)[`'\"]")
 
@@ -49,7 +49,7 @@ def failure(method: str, answer: Answer) -> MqliteError:
     except (msgspec.DecodeError, RecursionError):
         return not_a_broker(status)
     code, message = envelope.code, envelope.message
-    if status == 404 and (not code or message.startswith(UNKNOWN_PATH)):
+    if status == 404 and (not code or message.startswith(NO_SUCH_PATH)):
         return Unsupported(f"this broker does not know the operation {method} ({message or 404})")
     if code == Unavailable.code:
         delay = answer.headers.get("Retry-After", "")

@@ -58,7 +58,7 @@ class Single(msgspec.Struct):
 
 
 class Batch:
-    """Sends that wait for the end of the loop's present round, when `task` has `begun`."""
+    """Sends of one round of the loop; `begun` once its task runs."""
 
     task: asyncio.Task[None]
 

@@ -33,7 +33,7 @@ allows, or why it lets nobody in."""
 
 _COLUMNS: Final = "id, name, permissions, created_at, expires_at, revoked_at"
 
-SELECT_PERMISSIONS: Final = (
+SELECT_PRESENTED: Final = (
     "SELECT id, permissions, expires_at, revoked_at FROM mqlite_keys WHERE digest = ?"
 )
 INSERT_KEY: Final = """
@@ -124,9 +124,9 @@ def revoke(id_: str) -> Steps[None]:
 
 
 @operation(reads=True, settles=True)
-def permissions_of(digests: Sequence[bytes]) -> Steps[list[Presented]]:
+def look_up(digests: Sequence[bytes]) -> Steps[list[Presented]]:
     """What each token stands for, by its digest. At the time of its expiry a key is expired."""
-    found = yield tuple(Statement(SELECT_PERMISSIONS, (digest,)) for digest in digests)
+    found = yield tuple(Statement(SELECT_PRESENTED, (digest,)) for digest in digests)
     now: int = yield NOW
     return [_granted(rows, now) for rows in found]
 

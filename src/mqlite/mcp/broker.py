@@ -16,9 +16,10 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mqlite.client.call import Answer, Lost, Outcome, Unreached
 from mqlite.client.connections import Connections
 from mqlite.client.discipline import Attempt
-from mqlite.client.failures import UNKNOWN_PATH, from_a_gateway
+from mqlite.client.failures import from_a_gateway
 from mqlite.client.target import Target
 from mqlite.errors import InvalidArgument
+from mqlite.wire import NO_SUCH_PATH
 
 DEFAULT_ENDPOINT: Final = "http://127.0.0.1:6754"
 
@@ -121,7 +122,7 @@ def _refusal(answer: Answer) -> ToolError:
         return _no_broker(answer)
     if not _CODE.fullmatch(envelope.code):
         return _no_broker(answer)
-    lacks = answer.status == 404 and envelope.message.startswith(UNKNOWN_PATH)
+    lacks = answer.status == 404 and envelope.message.startswith(NO_SUCH_PATH)
     return tool_error("unsupported" if lacks else envelope.code, _shown(answer))
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Final, Protocol
 
 from mqlite.observation.schema import FilterFailures, MessageEvents
 from mqlite.observation.vocabulary import EVENTS, FILTER_EVENTS, FILTER_STAGES, FilterStage
 
 MAX_GONE: Final = 1_000
-"""So many names that no queue has any more keep their counts. A program may make and delete
-queues for ever."""
+"""At most so many names that no queue has any more keep their counts. A program may make and
+delete queues for ever."""
+
+_FORGOTTEN: Final = 100
+"""So many are forgotten at once: to tell which may be goes through the names of all queues."""
 
 _Cell = dict[str, int]
 
@@ -38,9 +42,13 @@ class EffectMeter:
         """Held while counts change places: a look must find them in one, not in both."""
         self._cells: dict[int, _Cell] = {}
         self._names: dict[int, str] = {}
+        self._unnamed: set[int] = set()
+        """Queues with counts whose name nobody has told."""
         self._live: Mapping[int, str] = {}
         """The live queues of the latest look."""
         self._gone: dict[str, _Cell] = {}
+        self._most = MAX_GONE
+        """With more than so many, some are forgotten."""
         self._left: dict[int, str] = {}
         """Names of deleted queues. A commit of another process may be noticed after the deletion
         that followed it."""
@@ -56,6 +64,7 @@ class EffectMeter:
         """The queue is deleted; what happened in it stays counted, under its name."""
         with self._moving:
             self._names.pop(queue_id, None)
+            self._unnamed.discard(queue_id)
             self._left[queue_id] = name
             if len(self._left) > MAX_GONE:
                 del self._left[next(iter(self._left))]
@@ -68,8 +77,10 @@ class EffectMeter:
         found: dict[str, _Cell] = {}
         with self._moving:
             self._live = live
-            # A look that began before this one may end after it, and know of fewer queues.
-            self._names |= {id_: name for id_, name in live.items() if id_ in self._cells}
+            # Kept: a look that began before this one may end after it, and know of fewer queues.
+            told = self._unnamed & live.keys()
+            self._names |= {queue_id: live[queue_id] for queue_id in told}
+            self._unnamed -= told
             # Copied, not gone through: with thousands of queues the writer would wait for that.
             cells, names, gone = self._cells.copy(), self._names.copy(), self._gone.copy()
         for queue_id, name in {**live, **names}.items():
@@ -102,7 +113,9 @@ class EffectMeter:
                 self._keep(left, cell)
                 return
             name = self._name_of(effect.queue_id)
-            if name is not None:
+            if name is None:
+                self._unnamed.add(effect.queue_id)
+            else:
                 self._names[effect.queue_id] = name
             self._cells[effect.queue_id] = cell
 
@@ -111,11 +124,12 @@ class EffectMeter:
         queue made again goes on from."""
         kept = self._gone.pop(name, dict.fromkeys(EVENTS, 0))
         self._gone[name] = {event: kept[event] + number for event, number in cell.items()}
-        if len(self._gone) > MAX_GONE:
+        if len(self._gone) > self._most:
             used = {*self._names.values(), *self._live.values()}
-            oldest = next((gone for gone in self._gone if gone not in used), None)
-            if oldest is not None:
+            unused = (name for name in self._gone if name not in used)
+            for oldest in list(islice(unused, len(self._gone) - MAX_GONE + _FORGOTTEN)):
                 del self._gone[oldest]
+            self._most = max(MAX_GONE, len(self._gone) + _FORGOTTEN)
 
 
 def _add(found: dict[str, _Cell], name: str, cell: _Cell) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from mqlite.observation.histograms import Durations
 from mqlite.observation.schema import Authentication, Handler, Http, Requests
-from mqlite.observation.vocabulary import AUTHENTICATION, REQUEST_BOUNDS
+from mqlite.observation.vocabulary import AUTHENTICATION, REQUEST_BOUNDS, AuthenticationOutcome
 
 
 class _Rpc:
@@ -28,7 +28,7 @@ class RequestMeter:
         """`rpcs` are the labels of the operations by path, `codes` all that can be answered."""
         codes = tuple(codes)
         self._rpcs = {path: (label, _Rpc(codes)) for path, label in sorted(rpcs.items())}
-        self._authentication: dict[str, int] = dict.fromkeys(AUTHENTICATION, 0)
+        self._authentication: dict[AuthenticationOutcome, int] = dict.fromkeys(AUTHENTICATION, 0)
 
     def answered(self, path: str, code: str, seconds: float, handler_seconds: float | None) -> None:
         """A request was answered after `seconds`; its handler took `handler_seconds`, None
@@ -42,7 +42,7 @@ class RequestMeter:
         if handler_seconds is not None:
             rpc.handler.add(handler_seconds)
 
-    def authenticated(self, outcome: str) -> None:
+    def authenticated(self, outcome: AuthenticationOutcome) -> None:
         """What became of a request's credential in the end."""
         self._authentication[outcome] += 1
 

@@ -139,7 +139,7 @@ class Renewer(Rounds):
     def _not_renewed(self, jobs: Sequence[Job], error: Exception) -> None:
         """Tell it once, and try again while the leases last."""
         if not self._failing:
-            self._reporter.tell("cannot renew leases of", error)
+            self._reporter.tell_of_queue("cannot renew leases of", error)
         if lasting(error):
             self._fail(error)
         self._failing = not lasting(error)

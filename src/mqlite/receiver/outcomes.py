@@ -107,8 +107,8 @@ def _unfinished(answer: Any) -> InvalidArgument:
     if inspect.iscoroutine(answer):
         answer.close()
     return InvalidArgument(
-        f"the handler answered {arguments.with_article(type(answer).__name__)}, which nobody awaits or"
-        " iterates over; await in an `async def`, on a queue of open_async or connect_async"
+        f"the answer of the handler is of type {type(answer).__name__}, and nobody awaits it or"
+        " iterates over it; await in an `async def`, on a queue of open_async or connect_async"
     )
 
 

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import msgspec
 
-from mqlite import arguments
 from mqlite.api import Handler
 from mqlite.errors import InvalidArgument
 from mqlite.messages import BaseMessage
@@ -32,8 +31,7 @@ def arguments_for(handler: Handler, kind: Any) -> Arguments:
     every message would fail with, or none be handled by.
     """
     if not callable(handler):
-        kind = arguments.with_article(type(handler).__name__)
-        raise InvalidArgument(f"handler must be a function, got {kind}")
+        raise InvalidArgument(f"handler must be a function, got {type(handler).__name__}")
     if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
         raise InvalidArgument("handler must not be a generator: calling it would do nothing")
     needed = _needed(handler, 1 if kind is None else 2)

@@ -98,7 +98,7 @@ class Poller:
             raise error
         if failures == 1 and not self._source.remote:
             return
-        self._reporter.tell("cannot receive from", error)
+        self._reporter.tell_of_queue("cannot receive from", error)
         clock = self._source.clock
         end = clock.elapsed() + pause_ms(failures, error)
         while not self._stopped and clock.elapsed() < end:
@@ -115,5 +115,5 @@ class Poller:
         except Closed:
             return []
         except MqliteError as error:
-            self._reporter.tell("cannot hand back what may have been claimed from", error)
+            self._reporter.tell_of_queue("cannot hand back what may have been claimed from", error)
             return []

@@ -43,12 +43,26 @@ class Reporter:
         self._counting = threading.Lock()
         self._counts = dict.fromkeys(Counts.__struct_fields__, 0)
 
-    def tell(self, what: str, error: BaseException, message: BaseMessage | None = None) -> None:
-        """`what` is told of the message; without one it ends in the word before the queue."""
+    def tell_of_message(self, what: str, error: BaseException, message: BaseMessage) -> None:
+        """`what` happened to one message, such as "lease lost"."""
+        trace = error if what == HANDLER_FAILED else None
+        self._tell(f"{what}: message {message.seq_number} of", error, message, trace)
+
+    def tell_of_queue(self, what: str, error: BaseException) -> None:
+        """`what` ends in the word before the queue's name, such as "stopped receiving from"."""
+        self._tell(what, error, None, None)
+
+    def _tell(
+        self,
+        text: str,
+        error: BaseException,
+        message: BaseMessage | None,
+        trace: BaseException | None,
+    ) -> None:
         # It must not end the thread that tells it: not even a log that fails.
         with self._telling, suppress(Exception):
             if self._on_error is None:
-                self._write(what, error, message)
+                _log.warning("%s %r: %s", text, self._queue, error, exc_info=trace)
                 return
             try:
                 self._on_error(error, message)
@@ -66,11 +80,6 @@ class Reporter:
     def counts(self) -> Counts:
         with self._counting:
             return Counts(**self._counts)
-
-    def _write(self, what: str, error: BaseException, message: BaseMessage | None) -> None:
-        about = f": message {message.seq_number} of" if message else ""
-        trace = error if what == HANDLER_FAILED else None
-        _log.warning("%s%s %r: %s", what, about, self._queue, error, exc_info=trace)
 
 
 HANDLER_FAILED: Final = "handler failed"

@@ -110,7 +110,7 @@ class Run:
         """The queue's handle is being closed under it."""
         if not self._stopping:
             error = Closed()
-            self._reporter.tell("stopped receiving from", error)
+            self._reporter.tell_of_queue("stopped receiving from", error)
             self.fail(error)
 
     def ended(self, job: Job, decided: Outcome | BaseException) -> None:
@@ -138,7 +138,9 @@ class Run:
         lost = [job for job in jobs if job.lose()]
         self._reporter.add("lost", len(lost))
         for job in lost:
-            self._reporter.tell("lease lost", LockLost(f"the lease on {job} {how}"), job.message)
+            self._reporter.tell_of_message(
+                "lease lost", LockLost(f"the lease on {job} {how}"), job.message
+            )
 
     def _conduct(self) -> None:
         self._stop.wait()
@@ -158,7 +160,7 @@ class Run:
             while reserved := self._ledger.reserve(self._settings.prefetch):
                 self._begin(self._claimed(reserved))
         except BaseException as error:
-            self._reporter.tell("stopped receiving from", error)
+            self._reporter.tell_of_queue("stopped receiving from", error)
             self.fail(error)
         finally:
             self._poller.close()
@@ -219,12 +221,12 @@ class Run:
         """What is still held now, the queue has not answered about."""
         if self._claims.is_alive():
             unknown = OutcomeUnknown("the last receive was not answered before the receiver ended")
-            self._reporter.tell("may have claimed messages of", unknown)
+            self._reporter.tell_of_queue("may have claimed messages of", unknown)
         for job in self._ledger.held():
             self.clean = False
             self._reporter.add("unsettled")
             error = OutcomeUnknown(f"{job} was not settled before the receiver ended")
-            self._reporter.tell("may not be settled", error, job.message)
+            self._reporter.tell_of_message("may not be settled", error, job.message)
 
     def _wait(self, until: int, *, hurry: bool) -> None:
         """Until nothing is held any more, at most until then; `hurry`: or until somebody has no

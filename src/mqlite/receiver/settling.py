@@ -126,7 +126,7 @@ class Settler:
     def _lost(self, job: Job, error: LockLost) -> None:
         job.become(State.LOST)
         self._reporter.add("lost")
-        self._reporter.tell("lease lost", error, job.message)
+        self._reporter.tell_of_message("lease lost", error, job.message)
         self._ledger.settled([job])
 
     def _not_settled(self, jobs: Sequence[Job], error: Exception) -> None:
@@ -139,7 +139,7 @@ class Settler:
         self._failed += [job for job in jobs if job not in given_up]
         for job in given_up:
             job.become(State.LOST)
-            self._reporter.tell(_not_known(error), error, job.message)
+            self._reporter.tell_of_message(_not_known(error), error, job.message)
         self._reporter.add("unsettled", len(given_up))
         if over and not isinstance(error, InvalidArgument):  # that is the handler's mistake
             self._fail(error)

@@ -20,11 +20,11 @@ class Verdicts:
     def on(self, job: Job, decided: Outcome | BaseException) -> Outcome:
         """The outcome. A handler that has lost its message may fail: it was told."""
         if isinstance(decided, InvalidPayload):
-            self._reporter.tell("invalid payload", decided, job.message)
+            self._reporter.tell_of_message("invalid payload", decided, job.message)
         if isinstance(decided, Outcome):
             return decided
         if not job.lost:
-            self._reporter.tell(HANDLER_FAILED, decided, job.message)
+            self._reporter.tell_of_message(HANDLER_FAILED, decided, job.message)
         return Abandon(self._delay(job.message))
 
     def _delay(self, message: BaseMessage) -> float:
@@ -32,5 +32,5 @@ class Verdicts:
         try:
             return to_ms(delay(message) if callable(delay) else delay, "retry_delay") / 1000
         except Exception as error:
-            self._reporter.tell("retry_delay failed", error, message)
+            self._reporter.tell_of_message("retry_delay failed", error, message)
             return 0

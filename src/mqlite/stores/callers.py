@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
 
-from mqlite.arguments import with_article
 from mqlite.errors import InvalidArgument, TransactionClosed
 
 DEFERRED_FIX: Final = {
@@ -108,7 +107,7 @@ def _checked(connection: Any) -> sqlite3.Connection:
 def _refused(connection: Any) -> InvalidArgument:
     kind = f"{type(connection).__module__}.{type(connection).__qualname__}"
     return InvalidArgument(
-        f"connection is {with_article(kind)}; use one of the standard library's sqlite3, a "
+        f"connection is of type {kind}; use one of the standard library's sqlite3, a "
         "SQLAlchemy Connection or Session over it, or Django's. Another SQLite library in the same "
         "process can break the file's locks"
     )

@@ -65,7 +65,7 @@ class Inline:
             settle(self._calls, job.queue, job.lease, outcome)
         except LockLost as error:
             self._reporter.add("lost")
-            self._reporter.tell("lease lost", error, job.message)
+            self._reporter.tell_of_message("lease lost", error, job.message)
         else:
             job.become(State.SETTLED)
             self._reporter.count(outcome)

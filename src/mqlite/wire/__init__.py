@@ -47,6 +47,7 @@ from mqlite.wire.requests import (
 )
 from mqlite.wire.responses import (
     MOVE_MS,
+    NO_SUCH_PATH,
     CompleteBatchResponse,
     DeletedResponse,
     DiscoveryCard,
@@ -69,6 +70,7 @@ from mqlite.wire.responses import (
 __all__ = [
     "MAX_REQUEST_BYTES",
     "MOVE_MS",
+    "NO_SUCH_PATH",
     "BatchRequest",
     "CancelRequest",
     "CompleteBatchResponse",

@@ -19,7 +19,7 @@ from mqlite.stores.sqlite.location import bytes_on_disk
 from mqlite.stores.sqlite.reader import Reader
 from mqlite.stores.sqlite.writer import Writer
 
-WAIT_S: Final = 1.0
+PROBE_WAIT_S: Final = 1.0
 """For the connection. Who probes has waited before, to count what is there, and a scrape that
 takes 10 seconds is given up."""
 
