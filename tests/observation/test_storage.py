@@ -168,6 +168,7 @@ def test_a_file_that_is_taken_away_has_no_size(mq: mqlite.Embedded, path: Path) 
 
 def test_a_database_in_use_is_probed_for_a_moment_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """In memory there is one connection, and somebody has a transaction open on it."""
+    monkeypatch.delattr("mqlite.stores.sqlite.store.WAIT_S")  # operations wait for longer
     monkeypatch.setattr("mqlite.stores.sqlite.probing.PROBE_WAIT_S", 0.0)
     with mqlite.open(":memory:", clock=ManualClock()) as mq, mq.transaction():
         assert start(mq.core.store.probe).result().ping_s is None
