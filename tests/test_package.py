@@ -50,6 +50,30 @@ def test_an_unknown_option_is_refused_alike_everywhere(call: str) -> None:
         UNKNOWN[call](mq)
 
 
+MISTYPED: list[tuple[Callable[[Any], Any], str]] = [
+    (lambda mq: mqlite.open(None), "^the database must be text or a path, got NoneType: "),  # type: ignore[arg-type]
+    (
+        lambda mq: mqlite.open(":memory:", max_message_bytes="1MB"),
+        "^max_message_bytes must be an i",
+    ),  # type: ignore[arg-type]
+    (lambda mq: mqlite.open(":memory:", max_message_bytes=0), "^max_message_bytes must be an int"),
+    (lambda mq: mqlite.open(":memory:", dlq_max_count=-1), "^dlq_max_count must be an integer fro"),
+    (lambda mq: mqlite.open(":memory:", clock=5), r"^clock must be a mqlite\.Clock, got int"),  # type: ignore[arg-type]
+    (lambda mq: mqlite.open(":memory:", logger="x"), r"^logger must be a logging\.Logger, got str"),  # type: ignore[arg-type]
+    (lambda mq: mqlite.asgi(mq, tokens="off", cors=5), "^the CORS origin must be printable ASCII"),  # type: ignore[arg-type]
+    (lambda mq: mqlite.asgi("mq.db", tokens="off"), r"^mq must be a queue of mqlite\.open"),  # type: ignore[arg-type]
+    (lambda mq: mqlite.asgi(mqlite.connect("http://h"), tokens="off"), "^mq must .* got Client$"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("call", "said"), MISTYPED)
+def test_an_option_of_another_type_is_refused_by_name(
+    call: Callable[[Any], Any], said: str
+) -> None:
+    with open_memory() as mq, pytest.raises(mqlite.InvalidArgument, match=said):
+        call(mq)
+
+
 def test_an_unknown_field_of_a_message_is_refused_like_an_option() -> None:
     known = "known are message_id, .*, priority"
     with open_memory() as mq:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from mqlite.durations import Duration, to_ms
 from mqlite.errors import InvalidArgument
@@ -30,6 +30,8 @@ from mqlite.model import (
     QueueSettings,
     ReceiveMode,
 )
+
+T = TypeVar("T")
 
 _POSITIVE: Final = ("lock_duration", "max_delivery_count")
 _UNBOUNDED: Final = -1
@@ -107,7 +109,22 @@ def out_messages(messages: Iterable[OutMessage | Body]) -> list[OutMessage]:
 
 
 def leases(items: Iterable[Lease | BaseMessage]) -> list[Lease]:
-    return [lease(*(item.lease if isinstance(item, BaseMessage) else item)) for item in items]
+    found: list[Lease] = []
+    for item in _each(items, "leases"):
+        given = item.lease if isinstance(item, BaseMessage) else item
+        if not isinstance(given, tuple | list) or len(given) != 2:
+            raise InvalidArgument(
+                f"leases[{len(found)}] must be a message or (seq_number, lock_token), got"
+                f" {type(given).__name__}"
+            )
+        found.append(lease(*given))
+    return found
+
+
+def _each(values: Iterable[T], field: str) -> Iterable[T]:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidArgument(f"{field} must be a collection, got {type(values).__name__}")
+    return values
 
 
 def lease(number: int, lock_token: str) -> Lease:
@@ -119,7 +136,7 @@ def seq_number(value: int, field: str = "seq_number") -> int:
 
 
 def seq_numbers(values: Iterable[int]) -> list[int]:
-    return [seq_number(value, "seq_numbers") for value in values]
+    return [seq_number(value, "seq_numbers") for value in _each(values, "seq_numbers")]
 
 
 def batch_size(value: int) -> int:

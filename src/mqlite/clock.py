@@ -10,9 +10,10 @@ import asyncio
 import threading
 import time
 from contextlib import suppress
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
+@runtime_checkable
 class Clock(Protocol):
     """The source of time. Safe to share between threads and event loops."""
 

@@ -87,6 +87,11 @@ def test_a_missing_operation_is_named(answering: Answering) -> None:
         answering(404, stub.NO_PATH).release("q", 1, "t")
 
 
+def test_another_application_is_not_taken_for_an_old_broker(answering: Answering) -> None:
+    with pytest.raises(mqlite.Unsupported, match=r"is it the right address, with its prefix\?"):
+        answering(404, {"detail": "Not Found"}).stats("q")
+
+
 @pytest.mark.parametrize(
     "message",
     [

@@ -223,6 +223,15 @@ REFUSED: dict[str, list[tuple[str, Call]]] = {
         ("257", lambda mq: mq.receive_deferred("q", range(257))),
         ("text", lambda mq: mq.receive_deferred("q", ["1"])),
         ("overflow", lambda mq: mq.receive_deferred("q", [TOO_BIG])),
+        ("one number", lambda mq: mq.receive_deferred("q", 5)),
+        ("none", lambda mq: mq.receive_deferred("q", None)),
+    ],
+    "leases": [
+        ("one number", lambda mq: mq.complete_batch("q", 5)),
+        ("numbers", lambda mq: mq.complete_batch("q", [5])),
+        ("three parts", lambda mq: mq.complete_batch("q", [(1, NOBODY, 2)])),
+        ("text", lambda mq: mq.renew_batch("q", ["ab"])),
+        ("none", lambda mq: mq.renew_batch("q", None)),
     ],
     "lock_token": [
         ("number", lambda mq: mq.complete("q", 1, 7)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from mqlite.broker.asgi import Event, Header, Send
@@ -25,7 +26,7 @@ class Cors:
         self.on = origin is not None
         self.headers: tuple[Header, ...] = ()
         if origin is not None:
-            if not origin or not origin.isascii() or not origin.isprintable():
+            if not isinstance(origin, str) or not re.fullmatch("[ -~]+", origin):
                 raise InvalidArgument("the CORS origin must be printable ASCII text")
             self.headers = ((b"access-control-allow-origin", origin.encode("ascii")),)
             if origin != "*":

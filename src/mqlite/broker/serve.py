@@ -45,6 +45,10 @@ def asgi(mq: Open, *, tokens: Tokens, **options: Unpack[Options]) -> Broker:
     option.
     """
     check_known(options, Options, "option")
+    if not hasattr(mq, "core"):
+        raise InvalidArgument(
+            f"mq must be a queue of mqlite.open or mqlite.open_async, got {type(mq).__name__}"
+        )
     return Broker(mq.core, tokens, **options)
 
 

@@ -49,8 +49,13 @@ def failure(method: str, answer: Answer) -> MqliteError:
     except (msgspec.DecodeError, RecursionError):
         return not_a_broker(status)
     code, message = envelope.code, envelope.message
-    if status == 404 and (not code or message.startswith(NO_SUCH_PATH)):
-        return Unsupported(f"this broker does not know the operation {method} ({message or 404})")
+    if status == 404 and not code:
+        return Unsupported(
+            f"the endpoint does not know the operation {method}, and answered in a form no mqlite"
+            " broker uses; is it the right address, with its prefix?"
+        )
+    if status == 404 and message.startswith(NO_SUCH_PATH):
+        return Unsupported(f"this broker does not know the operation {method} ({message})")
     if code == Unavailable.code:
         delay = answer.headers.get("Retry-After", "")
         return Unavailable(

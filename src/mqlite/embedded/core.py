@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Callable, Generator
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from mqlite import arguments
+from mqlite.clock import Clock
 from mqlite.durations import to_ms
 from mqlite.embedded.calls import Calls
 from mqlite.embedded.gathering import Gathering
@@ -23,6 +25,7 @@ from mqlite.engine.retention import Bounds
 from mqlite.engine.send import Sent
 from mqlite.engine.steps import Operation, Plan
 from mqlite.errors import Closed, InvalidArgument
+from mqlite.integers import MAX_INT64
 from mqlite.model import MAX_MESSAGE_BYTES, OutMessage, ReceiveMode, StoreStatus
 from mqlite.observation.schema import Observation
 from mqlite.stores.callers import recognise, same_file
@@ -50,13 +53,13 @@ class Core:
     def open(cls, database: str | os.PathLike[str], options: Options) -> Core:
         """See `mqlite.open`."""
         arguments.check_known(options, Options, "option")
-        max_message_bytes = options.get("max_message_bytes", MAX_MESSAGE_BYTES)
-        if max_message_bytes <= 0:
-            raise InvalidArgument(f"max_message_bytes must be positive, got {max_message_bytes}")
+        limit = options.get("max_message_bytes", MAX_MESSAGE_BYTES)
+        max_message_bytes = arguments.integer(limit, "max_message_bytes", 1, MAX_INT64)
+        _check_types(options)
         bounds = Bounds(
             to_ms(options.get("dlq_max_age") or 0, "dlq_max_age"),
-            _bound("dlq_max_count", options.get("dlq_max_count")),
-            _bound("dlq_max_bytes", options.get("dlq_max_bytes")),
+            arguments.bound(options.get("dlq_max_count") or 0, "dlq_max_count"),
+            arguments.bound(options.get("dlq_max_bytes") or 0, "dlq_max_bytes"),
         )
         store = SqliteStore(
             database,
@@ -238,9 +241,10 @@ class Core:
         await asyncio.to_thread(self.close)
 
 
-def _bound(name: str, value: int | None) -> int:
-    if value is None:
-        return 0
-    if value < 0:
-        raise InvalidArgument(f"{name} must not be negative, got {value}")
-    return value
+def _check_types(options: Options) -> None:
+    """What would fail later only, in the midst of some operation."""
+    clock, logger = options.get("clock"), options.get("logger")
+    if clock is not None and not isinstance(clock, Clock):
+        raise InvalidArgument(f"clock must be a mqlite.Clock, got {type(clock).__name__}")
+    if logger is not None and not isinstance(logger, logging.Logger):
+        raise InvalidArgument(f"logger must be a logging.Logger, got {type(logger).__name__}")

@@ -54,6 +54,10 @@ def bytes_on_disk(path: Path) -> int:
 def parse_location(database: str | os.PathLike[str]) -> Location:
     """The database meant by a path, `file:` URI or `:memory:`. Raises InvalidArgument for
     everything else; a URL is never taken for a file name."""
+    if not isinstance(database, str | os.PathLike):
+        raise InvalidArgument(
+            f"the database must be text or a path, got {type(database).__name__}: {_ACCEPTED}"
+        )
     text = os.fspath(database)
     if not text or "\0" in text:
         raise InvalidArgument(f"{text!r} names no database: {_ACCEPTED}")
