@@ -15,7 +15,7 @@ def forks(test: Test) -> Test:
     """Marks a test that forks. From Python 3.12 on that warns where there are threads, which is
     what these tests are about."""
     marks = (
-        pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),
+        pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no os.fork"),
         pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
     )
     for mark in marks:

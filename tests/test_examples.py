@@ -165,7 +165,9 @@ def test_the_fastapi_mount(start: Start, tmp_path: Path) -> None:
     assert process.wait(PATIENCE_S) in (0, -signal.SIGTERM)
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+@pytest.mark.skipif(
+    shutil.which("curl") is None, reason="curl is not here; get it with: apt-get install curl"
+)
 def test_curl(mq: mqlite.Embedded) -> None:
     with mq.serving(tokens=["mqk_x"]) as url:
         environment = os.environ | {"MQLITE_ENDPOINT": url, "MQLITE_TOKEN": "mqk_x"}

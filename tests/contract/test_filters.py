@@ -172,7 +172,7 @@ def test_filters_are_listed_and_survive(world: World) -> None:
     assert (counts(mq, "a"), counts(mq, "b")) == ({"active": 1}, {})
 
 
-@pytest.mark.skipif(not FOLDER.exists(), reason="the vectors are not here")
+@pytest.mark.skipif(not FOLDER.exists(), reason=f"the vectors are not at {FOLDER}")
 @pytest.mark.parametrize("batch", [True, False])
 def test_publishing_routes_as_the_reference_does(world: World, batch: bool) -> None:
     mq = world.mq

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import mqlite
+from forking import forks
 from mqlite.stores.sqlite.ledger import SCHEMA_VERSION
 
 from .helpers import bodies
@@ -87,8 +88,7 @@ def test_a_body_limit_of_ones_own(closed: Path) -> None:
         assert bodies(mq) == [b"abc"]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@forks
 def test_a_forked_process_sends_with_a_connection_of_its_own(
     mq: mqlite.Embedded, path: Path
 ) -> None:

@@ -147,7 +147,7 @@ def test_labels_and_secrets_agree() -> None:
 def test_kustomize_reads_the_manifests() -> None:
     kubectl = shutil.which("kubectl")
     if kubectl is None:
-        pytest.skip("kubectl is not here")
+        pytest.skip("kubectl is not here; see https://kubernetes.io/docs/tasks/tools/")
     done = subprocess.run(
         [kubectl, "kustomize", str(OPS / "kubernetes")], capture_output=True, text=True, timeout=60
     )

@@ -67,7 +67,7 @@ def folder(tmp_path: Path) -> Path:
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
-        pytest.skip("systemd-analyze is not here")
+        pytest.skip("systemd-analyze is not here; get it with: apt-get install systemd")
     units = []
     for unit in sorted(UNITS.glob("*.*er*")):
         units.append(tmp_path / unit.name)
@@ -86,7 +86,7 @@ def test_the_user_of_the_units_is_one_that_is_made(tmp_path: Path) -> None:
     assert [settings(unit, "DynamicUser") for unit in units] == [[], []]
     sysusers = shutil.which("systemd-sysusers")
     if sysusers is None:
-        pytest.skip("systemd-sysusers is not here")
+        pytest.skip("systemd-sysusers is not here; get it with: apt-get install systemd")
     done = subprocess.run(
         [sysusers, "--dry-run", f"--root={tmp_path}", str(SYSUSERS)], capture_output=True, text=True
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from forking import forks
 from mqlite.errors import (
     DatabaseLocked,
     InvalidArgument,
@@ -359,8 +360,7 @@ def test_the_schema_is_pinned() -> None:
     )
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.filterwarnings("ignore:This process")
+@forks
 def test_a_forked_child_is_refused(store: SqliteStore) -> None:
     def refused(call: Callable[[], object]) -> bool:
         try:

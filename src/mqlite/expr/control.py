@@ -8,14 +8,14 @@ from typing import Any
 from .budget import Budget
 from .builtins.loops import UNREADABLE, Loop, begin, opened, readable, truth
 from .errors import Fault
-from .forms import Code, Constant, Form, Values, evaluate
+from .forms import Code, Compound, Constant, Form, Values, evaluate
 from .trampoline import Steps
 from .values import Value, is_nil
 
 __all__ = ["Block", "Choose", "Coalesce", "Element", "Logic", "LoopOver"]
 
 
-class Logic(Form):
+class Logic(Compound):
     """`and` or `or`: the left value if it decides, which must be a boolean, else the right one."""
 
     def __init__(self, decided_by: bool, pos: int, left: Form, right: Form) -> None:
@@ -63,7 +63,7 @@ def _refuse_condition(value: Value, pos: int) -> None:
         raise fault.at(pos) from None
 
 
-class Choose(Form):
+class Choose(Compound):
     """A conditional; without `then` the condition's value is the result if it is true."""
 
     def __init__(self, pos: int, condition: Form, then: Form | None, otherwise: Form) -> None:
@@ -95,7 +95,7 @@ class Choose(Form):
         return value
 
 
-class Coalesce(Form):
+class Coalesce(Compound):
     """`??`"""
 
     def __init__(self, left: Form, right: Form) -> None:
@@ -119,7 +119,7 @@ class Coalesce(Form):
         return value
 
 
-class Block(Form):
+class Block(Compound):
     """Parts one after the other; the last one's value."""
 
     def __init__(self, *parts: Form) -> None:
@@ -147,7 +147,6 @@ class Element(Form):
     """`#`, unless the loop is over something whose elements cannot be looked at."""
 
     def __init__(self, slot: int, pos: int) -> None:
-        super().__init__()
         self.slot = slot
         self.pos = pos
 
@@ -166,7 +165,7 @@ class Element(Form):
         return element
 
 
-class LoopOver(Form):
+class LoopOver(Compound):
     """A predicate builtin: `start` makes its loop from budget, elements, slot and extra values."""
 
     def __init__(

@@ -26,6 +26,7 @@ __all__ = [
     "Apply",
     "ChainEnd",
     "Code",
+    "Compound",
     "Constant",
     "Form",
     "Local",
@@ -47,31 +48,40 @@ ENDED = object()
 
 
 class Form(ABC):
-    """An executable form. Subclasses give `closure` and, if they have parts, `steps`."""
+    """An executable form; one without parts is evaluated as a closure only."""
 
-    def __init__(self, *parts: Form) -> None:
-        self.height: int = 1 + max((part.height for part in parts), default=0)
+    height: int = 1
 
     @cached_property
     def code(self) -> Code:
         """The form as a function, whatever its height."""
-        if self.height <= MAX_CLOSURE_HEIGHT:
-            return self.closure()
-        return lambda values, budget: trampoline.run(self.steps(values, budget))
+        return self.closure()
 
     @abstractmethod
     def closure(self) -> Code:
         """The form as a closure over those of its parts."""
 
+
+class Compound(Form):
+    """A form that has parts."""
+
+    def __init__(self, *parts: Form) -> None:
+        self.height = 1 + max((part.height for part in parts), default=0)
+
+    @cached_property
+    def code(self) -> Code:
+        if self.height <= MAX_CLOSURE_HEIGHT:
+            return self.closure()
+        return lambda values, budget: trampoline.run(self.steps(values, budget))
+
+    @abstractmethod
     def steps(self, values: Values, budget: Budget) -> Steps[Value]:
-        """The form's evaluation, yielding that of its parts. Never asked of a form without
-        parts, which is no higher than a closure may be."""
-        raise NotImplementedError
+        """The form's evaluation, yielding that of its parts."""
 
 
 def evaluate(form: Form, values: Values, budget: Budget) -> Steps[Value]:
     """A part's evaluation, as a step of the whole."""
-    if form.height <= MAX_CLOSURE_HEIGHT:
+    if form.height <= MAX_CLOSURE_HEIGHT or not isinstance(form, Compound):
         return form.code(values, budget)
     value: Value = yield form.steps(values, budget)
     return value
@@ -81,7 +91,6 @@ class Constant(Form):
     """A value known beforehand."""
 
     def __init__(self, value: Value) -> None:
-        super().__init__()
         self.value = value
 
     def closure(self) -> Code:
@@ -93,7 +102,6 @@ class Variable(Form):
     """A variable of the environment."""
 
     def __init__(self, name: str) -> None:
-        super().__init__()
         self.name = name
 
     def closure(self) -> Code:
@@ -112,7 +120,6 @@ class Local(Form):
     """A `let` name, a pointer, or an operand remembered."""
 
     def __init__(self, slot: int) -> None:
-        super().__init__()
         self.slot = slot
 
     def closure(self) -> Code:
@@ -120,7 +127,7 @@ class Local(Form):
         return lambda values, budget: budget.locals[slot]
 
 
-class Store(Form):
+class Store(Compound):
     """A value that is also kept in a slot."""
 
     def __init__(self, slot: int, value: Form) -> None:
@@ -143,7 +150,7 @@ class Store(Form):
         return kept
 
 
-class Apply(Form):
+class Apply(Compound):
     """A function of the values of all parts; it gets the budget first."""
 
     def __init__(self, function: Callable[..., Value], pos: int, *parts: Form) -> None:
@@ -216,7 +223,7 @@ def _apply_two(function: Callable[..., Value], pos: int, first: Code, second: Co
     return apply
 
 
-class Spine(Form):
+class Spine(Compound):
     """A link of a chain of members and calls: does nothing once the chain has ended.
 
     Arguments of a call come before what is called, the key of a member after its base.
@@ -293,7 +300,7 @@ def _member(
     return member
 
 
-class ChainEnd(Form):
+class ChainEnd(Compound):
     """The outer end of an optional chain: nil, and nothing like it, if so the chain ends."""
 
     def __init__(self, inner: Form) -> None:
